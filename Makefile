@@ -1,0 +1,53 @@
+# Two commands do everything on a machine that has Python 3.11+, make and git:
+#   make demo    the main job, end to end
+#   make test    the tests
+# Everything is installed into .venv; nothing else on the machine is touched.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help setup demo test check crash bench docs format clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+setup: $(READY)  ## install everything into .venv
+
+$(READY): pyproject.toml uv.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Omnigraph needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --python $(BIN)/python
+	@touch $(READY)
+
+demo: $(READY)  ## run the main job end to end and show it
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)  ## the tests (under 20 minutes on 2 cores)
+	@$(BIN)/python tests/run_suites.py
+
+check: $(READY)  ## formatting, lint, types, import contracts
+	@$(BIN)/ruff format --check src tests examples benchmarks
+	@$(BIN)/ruff check src tests examples benchmarks
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY)  ## format the code
+	@$(BIN)/ruff format src tests examples benchmarks
+	@$(BIN)/ruff check --fix --quiet src tests examples benchmarks
+
+crash: $(READY)  ## kill processes at every failpoint and check the promises (up to 60 minutes)
+	@$(BIN)/python -m pytest tests/crash -m crash
+
+bench: $(READY)  ## measure, and write run records to benchmarks/records
+	@$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## regenerate the generated parts of the documentation
+	@$(BIN)/python -m tests.docs.generate
+
+clean:  ## remove what make made
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Omnigraph: a graph lakehouse in Python."""

@@ -1,0 +1,341 @@
+"""Every error a user can meet, as one tree.
+
+    OmnigraphError
+    ├── InvalidInput                 the request itself is wrong; repeating it cannot help
+    │   ├── LanguageError            schema or query text with diagnostics (see ``omnigraph.syntax``)
+    │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
+    │   └── ReadOnly                 a write through a handle opened read-only
+    ├── NotFound                     something named does not exist
+    │   ├── GraphNotFound            nothing at this location, or it is not a graph
+    │   ├── BranchNotFound
+    │   ├── CommitNotFound
+    │   ├── TypeNotFound
+    │   ├── EntityNotFound
+    │   └── ObjectNotFound           an object of the store (control files)
+    ├── AlreadyExists
+    │   ├── GraphExists
+    │   ├── BranchExists
+    │   └── ObjectExists
+    ├── Conflict                     somebody else was there first; nothing of this write is visible
+    │   ├── VersionConflict          a type was written by someone else since it was read
+    │   ├── ReadSetConflict          something this write relied on has changed
+    │   ├── KeyConflict              an entity with this id exists already
+    │   ├── PreconditionFailed       the branch head is not the commit the caller expected
+    │   ├── ObjectChanged            a conditional replace of an object lost
+    │   ├── Contention               too many writers for too long; trying again is right
+    │   └── OwnershipLost            another process resolved this write while this one was paused
+    ├── StorageFailure               the store said no, or nothing
+    │   ├── PermissionDenied
+    │   ├── StorageFull
+    │   ├── OutcomeUnknown           the request was sent, the answer never came; look the id up
+    │   └── CorruptData              what was read is not what was written
+    ├── RecoveryRequired             an unfinished write is in the way and cannot be resolved now
+    ├── Drift                        a table moved without being published
+    ├── FormatUnsupported            the graph's format is too old or too new for this program
+    └── ResourceLimit                a named limit was reached
+
+Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
+mapping with structured facts and a ``remedy``: one sentence that says what to do. This module
+imports nothing, and nobody matches on message text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class OmnigraphError(Exception):
+    """The root. Never raised itself."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+    default_remedy: ClassVar[str] = "This is a defect in Omnigraph: please report it."
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy or self.default_remedy
+        self.details: dict[str, Any] = dict(details or {})
+
+    def to_json(self) -> dict[str, Any]:
+        """The error as data: what ``--json`` prints."""
+        body: dict[str, Any] = {
+            "error": self.message,
+            "code": self.code,
+            "remedy": self.remedy,
+            "retryable": self.retryable,
+        }
+        if self.details:
+            body["details"] = self.details
+        return body
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.message, self.remedy, self.details, self.__dict__))
+
+
+def _rebuild(
+    kind: type[OmnigraphError],
+    message: str,
+    remedy: str,
+    details: dict[str, Any],
+    state: dict[str, Any],
+) -> OmnigraphError:
+    """Rebuild an error in another process, whatever its constructor looks like."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.__dict__.update(state)
+    error.message, error.remedy, error.details = message, remedy, details
+    return error
+
+
+class InvalidInput(OmnigraphError):
+    code = "bad_request"
+    status = 400
+    default_remedy = "Correct the request and send it again."
+
+
+class LanguageError(InvalidInput):
+    code = "language_error"
+    default_remedy = "Correct the marked places in the text."
+
+
+class UnsupportedLocation(InvalidInput):
+    code = "unsupported_location"
+    default_remedy = "Use a local path, a file:// URI or an s3:// URI."
+
+
+class ReadOnly(InvalidInput):
+    code = "read_only"
+    default_remedy = "Open the graph without read_only=True to write to it."
+
+
+class NotFound(OmnigraphError):
+    code = "not_found"
+    status = 404
+    default_remedy = "Check the name."
+
+
+class GraphNotFound(NotFound):
+    code = "graph_not_found"
+    default_remedy = "Create a graph there with `omnigraph init --schema FILE URI`."
+
+
+class BranchNotFound(NotFound):
+    code = "branch_not_found"
+    default_remedy = "List the branches of the graph and use one of them."
+
+
+class CommitNotFound(NotFound):
+    code = "commit_not_found"
+    default_remedy = "List commits with `omnigraph commit list` and use one of their ids."
+
+
+class TypeNotFound(NotFound):
+    code = "type_not_found"
+    default_remedy = "Show the schema's types with `omnigraph snapshot`."
+
+
+class EntityNotFound(NotFound):
+    code = "entity_not_found"
+    default_remedy = "Check the entity's type and id, and the branch or commit being read."
+
+
+class ObjectNotFound(NotFound):
+    code = "object_not_found"
+    default_remedy = "The object may have been removed by another process: refresh and try again."
+
+
+class AlreadyExists(OmnigraphError):
+    code = "already_exists"
+    status = 409
+    default_remedy = "Use another name, or use what exists."
+
+
+class GraphExists(AlreadyExists):
+    code = "graph_exists"
+    default_remedy = "Open the existing graph, or choose another location."
+
+
+class BranchExists(AlreadyExists):
+    code = "branch_exists"
+    default_remedy = "Use the existing branch, or choose another name."
+
+
+class ObjectExists(AlreadyExists):
+    code = "object_exists"
+    default_remedy = "Another process created the object first: read it instead."
+
+
+class Conflict(OmnigraphError):
+    code = "conflict"
+    status = 409
+    retryable = True
+    default_remedy = "Read the current state and try again."
+
+
+class VersionConflict(Conflict):
+    """A type moved between reading it and publishing: exactly one writer won, and it was not us."""
+
+    code = "published_dataset_version_conflict"
+    default_remedy = "Nothing was written. Read the current state of the type and try again."
+
+    def __init__(self, type_key: str, expected: int | None, actual: int | None) -> None:
+        kind, _, name = type_key.partition(":")
+        super().__init__(
+            f"{kind} type {name} changed while it was being written "
+            f"(expected version {expected}, found {actual})",
+            details={
+                "entity_kind": kind,
+                "type_name": name,
+                "expected_published_dataset_version": expected,
+                "actual_published_dataset_version": actual,
+            },
+        )
+        self.type_key = type_key
+        self.expected = expected
+        self.actual = actual
+
+
+class ReadSetConflict(Conflict):
+    """Something the write read, but did not write, has changed since."""
+
+    code = "read_set_conflict"
+    default_remedy = "Nothing was written. Prepare the write again on the current state."
+
+    def __init__(self, member: str, expected: object, actual: object) -> None:
+        super().__init__(
+            f"what this write relied on has changed: {member} (was {expected}, is {actual})",
+            details={
+                "member": member,
+                "expected": None if expected is None else str(expected),
+                "actual": None if actual is None else str(actual),
+            },
+        )
+        self.member = member
+
+
+class KeyConflict(Conflict):
+    code = "key_conflict"
+    retryable = False
+    default_remedy = "Use an update or a merge load for entities that exist already."
+
+    def __init__(self, type_key: str, entity_id: str | None) -> None:
+        kind, _, name = type_key.partition(":")
+        super().__init__(
+            f"a {kind} of type {name} with id {entity_id!r} exists already",
+            details={"entity_kind": kind, "type_name": name, "entity_id": entity_id},
+        )
+        self.type_key = type_key
+        self.entity_id = entity_id
+
+
+class PreconditionFailed(Conflict):
+    code = "precondition_failed"
+    status = 412
+    retryable = False
+    default_remedy = "Nothing was written. Read the branch again and decide on its current head."
+
+    def __init__(self, expected: str, actual: str | None) -> None:
+        super().__init__(
+            f"the branch head is {actual}, not {expected} as required",
+            details={"expected": expected, "actual": actual},
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class ObjectChanged(Conflict):
+    code = "object_changed"
+    default_remedy = "Read the object again and decide on its current content."
+
+
+class Contention(Conflict):
+    code = "contention"
+    default_remedy = "Many writers are active on this branch: wait a little and try again."
+
+
+class OwnershipLost(Conflict):
+    """This process was paused for so long that another one resolved its write."""
+
+    code = "ownership_lost"
+    default_remedy = (
+        "Another process already decided this write: look its commit id up before repeating it."
+    )
+
+
+class StorageFailure(OmnigraphError):
+    code = "storage_failure"
+    status = 500
+    retryable = True
+    default_remedy = "Check that the storage is reachable and healthy, then try again."
+
+
+class PermissionDenied(StorageFailure):
+    code = "permission_denied"
+    retryable = False
+    default_remedy = "Give this user or key read and write access to the graph's location."
+
+
+class StorageFull(StorageFailure):
+    code = "storage_full"
+    retryable = False
+    default_remedy = "Free some space (nothing was half written) and try again."
+
+
+class OutcomeUnknown(StorageFailure):
+    """A durable step was sent and never answered, and looking it up failed too."""
+
+    code = "outcome_unknown"
+    retryable = False
+    default_remedy = "Do not repeat the write blindly: look the commit id up first."
+
+
+class CorruptData(StorageFailure):
+    code = "corrupt_data"
+    retryable = False
+    default_remedy = "Restore the named file from a backup; nothing was changed."
+
+
+class RecoveryRequired(OmnigraphError):
+    code = "recovery_required"
+    status = 503
+    retryable = True
+    default_remedy = "Run `omnigraph recover` on the graph."
+
+
+class Drift(OmnigraphError):
+    """A table's newest version is not the published one."""
+
+    code = "drift"
+    status = 503
+    retryable = True
+    default_remedy = "Run `omnigraph recover` on the graph."
+
+
+class FormatUnsupported(OmnigraphError):
+    code = "format_unsupported"
+    status = 400
+    default_remedy = "Use a version of Omnigraph that supports this graph's format."
+
+
+class ResourceLimit(OmnigraphError):
+    code = "resource_limit"
+    status = 413
+    default_remedy = "Make the request smaller or raise the limit."
+
+    def __init__(
+        self, resource: str, limit: int, actual: int, *, remedy: str | None = None
+    ) -> None:
+        super().__init__(
+            f"{resource}: {actual} is more than the limit of {limit}",
+            remedy=remedy,
+            details={"resource": resource, "limit": limit, "actual": actual},
+        )
