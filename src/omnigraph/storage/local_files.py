@@ -1,0 +1,161 @@
+"""What local directories need beyond an object store: a lock, a probe and durable writes.
+
+The names made here end in ``#`` and digits, the form that obstore and Lance reserve for files in
+the making: no listing shows them and no object can have such a name. Nothing here may be imported
+by anyone but the object adapter, and nothing runs before the first write to a directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator
+
+from omnigraph.errors import UnsupportedLocation
+
+LOCK_NAME = ".objects.lock#0"
+
+_NO_EXCLUSIVE_CREATE = frozenset(
+    {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL, errno.EXDEV}
+)
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+_probed: set[str] = set()
+
+
+@contextlib.contextmanager
+def locked(root: str) -> Iterator[None]:
+    """Hold the directory's lock: one holder among all threads and processes of the machine.
+
+    The file is never removed, so two holders can never lock two different files of that name.
+    """
+    handle = os.open(os.path.join(root, LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            # Explicitly: a child forked meanwhile shares the handle and would keep it locked.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+    finally:
+        os.close(handle)
+
+
+def probe(root: str) -> None:
+    """Create the directory and refuse it unless exclusive create and locks work there.
+
+    Asked once per process and directory. Exclusive create rests on hard links, which some network
+    and removable filesystems lack; without them two writers could both win.
+    """
+    if root in _probed and os.path.isdir(root):
+        return
+    os.makedirs(root, exist_ok=True)
+    first, second = (os.path.join(root, f".probe-{uuid.uuid4().hex}#{n}") for n in (0, 1))
+    os.close(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    try:
+        _require_exclusive_create(root, first, second)
+        _require_locks(root)
+    finally:
+        for path in (first, second):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+    _probed.add(root)
+
+
+def _require_exclusive_create(root: str, source: str, target: str) -> None:
+    exclusive = False
+    try:
+        os.link(source, target)
+        os.link(source, target)
+    except FileExistsError:
+        exclusive = True
+    except OSError as error:
+        if error.errno not in _NO_EXCLUSIVE_CREATE:
+            raise
+    if not exclusive:
+        raise UnsupportedLocation(
+            f"the filesystem of {root} cannot create a file exclusively (it lacks hard links), "
+            "so concurrent writers would not be safe there",
+            remedy="Put the graph on a local POSIX filesystem such as ext4, xfs or APFS, or on S3.",
+        )
+
+
+def _require_locks(root: str) -> None:
+    try:
+        with locked(root):
+            pass
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        raise UnsupportedLocation(
+            f"the filesystem of {root} cannot lock files, so concurrent writers would not be "
+            "safe there",
+            remedy="Put the graph on a local POSIX filesystem such as ext4, xfs or APFS, or on S3.",
+        ) from error
+
+
+def write_durably(path: str, data: bytes, *, exclusive: bool) -> None:
+    """Write a file so that it survives power loss when this returns: contents, then name."""
+    directory = os.path.dirname(path)
+    made = _make_directories(directory)
+    temporary = os.path.join(directory, f".put-{uuid.uuid4().hex}#0")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if exclusive:
+                os.link(temporary, path)
+            else:
+                os.replace(temporary, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+    finally:
+        for changed in [directory, *made]:
+            sync_directory(changed)
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in a directory survive power loss."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _make_directories(directory: str) -> list[str]:
+    """Create what is missing; return the parents whose content changed."""
+    changed = []
+    missing = directory
+    while not os.path.isdir(missing):
+        missing = os.path.dirname(missing)
+        changed.append(missing)
+    os.makedirs(directory, exist_ok=True)
+    return changed
+
+
+def remove_empty_directories(path: str) -> None:
+    """Remove a directory tree as far as it holds no files; an empty directory is not an object."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(directory)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+
+def clear_the_way(path: str) -> None:
+    """Let a file take the place of an empty directory; any other directory is in the way."""
+    if os.path.isdir(path):
+        remove_empty_directories(path)
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
