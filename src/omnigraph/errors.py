@@ -2,7 +2,8 @@
 
     OmnigraphError
     ├── InvalidInput                 the request itself is wrong; repeating it cannot help
-    │   ├── LanguageError            schema or query text with diagnostics (see ``omnigraph.syntax``)
+    │   ├── LanguageError            schema or query text that cannot be used
+    │   │   └── SourceError          with every finding and its place (in ``omnigraph.syntax``)
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
     │   └── ReadOnly                 a write through a handle opened read-only
     ├── NotFound                     something named does not exist
