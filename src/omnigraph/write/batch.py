@@ -6,10 +6,10 @@
         w.update("Person", "bo", {"age": 41})
         w.delete("Person", "cy")
 
-Nothing is checked against the graph, and nothing is visible, before the block ends. When it ends with
-an exception nothing happens at all. A batch that only inserts is prepared again when another writer
-was faster; one with updates or deletes reports the conflict instead, because what it decided was
-decided on what it had read.
+Nothing is checked against the graph, and nothing is visible, before the block ends. When it ends
+with an exception nothing happens at all. A batch that only inserts is prepared again when another
+writer was faster; one with updates or deletes reports the conflict instead, because what it
+decided was decided on what it had read.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Batch:
         self._updates: dict[str, dict[str, Row]] = {}
         self._deletes: dict[str, dict[str, None]] = {}
 
-    # -- collecting ---------------------------------------------------------------------------------
+    # -- collecting --------------------------------------------------------------------------------
 
     def insert(self, type_name: str, values: Mapping[str, Any]) -> str:
         """Add a node; returns its id. A node whose key exists already is replaced."""
@@ -107,7 +107,7 @@ class Batch:
         """Remove an edge."""
         self._deletes.setdefault(self._edge(type_name).key, {})[id] = None
 
-    # -- committing -----------------------------------------------------------------------------------
+    # -- committing --------------------------------------------------------------------------------
 
     def commit(self) -> Commit | None:
         """Make the batch visible, all of it or nothing."""
@@ -121,7 +121,7 @@ class Batch:
         """The type keys this batch changes."""
         return sorted({*self._inserts, *self._updates, *self._deletes})
 
-    # -- inside -----------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _prepare(self) -> PreparedWrite:
         snapshot = self._snapshot()
