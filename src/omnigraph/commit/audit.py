@@ -1,0 +1,153 @@
+"""The audit of recoveries: one row per operation that was finished or undone by somebody else.
+
+The audit is a table of its own, keyed by operation id, so that a recovery which is interrupted and
+repeated adds its row exactly once.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import Contention, KeyConflict
+from omnigraph.storage.lance_errors import CommitRefused, TableExists, TableNotFound
+from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
+from omnigraph.storage.staging import stage_compaction, stage_insert
+from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.tiers import needs_compaction
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+APPEND_ATTEMPTS_MAX = 20
+_PROPERTIES = {"omnigraph.kind": "recovery_audit"}
+
+
+class Action(StrEnum):
+    """What a recovery did."""
+
+    ROLLED_FORWARD = "rolled_forward"
+    ROLLED_BACK = "rolled_back"
+    ORPHANED_BRANCH_DISCARDED = "orphaned_branch_discarded"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One finished recovery."""
+
+    operation_id: str
+    action: Action
+    kind: str
+    branch: str
+    actor: str | None
+    commit_id: str | None
+    finished_at_us: int
+    tables: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operation_id": self.operation_id,
+            "action": str(self.action),
+            "kind": self.kind,
+            "branch": self.branch,
+            "actor_id": self.actor,
+            "commit_id": self.commit_id,
+            "finished_at": self.finished_at_us,
+            "types": self.tables,
+        }
+
+
+def append_audit(store: TableStore, row: AuditRow) -> None:
+    """Add the row unless the operation has one already."""
+    rows = _to_arrow(row)
+    for _ in range(APPEND_ATTEMPTS_MAX):
+        table = _open_or_create(store)
+        try:
+            staged = stage_insert(table, rows, _PROPERTIES, type_key="audit:recovery")
+            landed = store.commit(staged)
+        except KeyConflict:
+            return
+        except CommitRefused:
+            continue
+        _keep_small(store, landed)
+        return
+    raise Contention("the recovery audit is being written by too many processes")
+
+
+def read_audit(store: TableStore) -> list[AuditRow]:
+    """All finished recoveries, newest first."""
+    try:
+        table = store.open_newest(RECOVERY_AUDIT_PATH)
+    except TableNotFound:
+        return []
+    rows = [_from_arrow(record) for record in table.scan().to_pylist()]
+    return sorted(rows, key=lambda row: (row.finished_at_us, row.operation_id), reverse=True)
+
+
+def _keep_small(store: TableStore, table: PinnedTable) -> None:
+    if needs_compaction({f: m.physical_rows for f, m in table.fragments.items()}):
+        staged = stage_compaction(table, _PROPERTIES)
+        if staged is not None:
+            try:
+                store.commit(staged)
+            except CommitRefused:
+                return  # somebody else is writing: the next append tries again
+
+
+def _open_or_create(store: TableStore) -> PinnedTable:
+    try:
+        return store.open_newest(RECOVERY_AUDIT_PATH)
+    except TableNotFound:
+        try:
+            return store.create(RECOVERY_AUDIT_PATH, _schema(), _PROPERTIES)
+        except TableExists:
+            return store.open_newest(RECOVERY_AUDIT_PATH)
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    key = {"lance-schema:unenforced-primary-key": "true"}
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False, metadata=key),
+            pa.field("action", pa.string(), nullable=False),
+            pa.field("kind", pa.string(), nullable=False),
+            pa.field("branch", pa.string(), nullable=False),
+            pa.field("actor", pa.string()),
+            pa.field("commit_id", pa.string()),
+            pa.field("finished_at_us", pa.int64(), nullable=False),
+            pa.field("tables", pa.string(), nullable=False),
+        ]
+    )
+
+
+def _to_arrow(row: AuditRow) -> pa.Table:
+    import pyarrow as pa
+
+    values = {
+        "id": row.operation_id,
+        "action": str(row.action),
+        "kind": row.kind,
+        "branch": row.branch,
+        "actor": row.actor,
+        "commit_id": row.commit_id,
+        "finished_at_us": row.finished_at_us,
+        "tables": json.dumps(row.tables),
+    }
+    return pa.Table.from_pylist([values], schema=_schema())
+
+
+def _from_arrow(record: dict[str, Any]) -> AuditRow:
+    return AuditRow(
+        record["id"],
+        Action(record["action"]),
+        record["kind"],
+        record["branch"],
+        record["actor"],
+        record["commit_id"],
+        record["finished_at_us"],
+        json.loads(record["tables"]),
+    )

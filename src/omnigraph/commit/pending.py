@@ -1,0 +1,119 @@
+"""The records of writes in flight, as others find them in the store."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from omnigraph.commit.holding import is_active
+from omnigraph.commit.ownership import (
+    Owner,
+    Watch,
+    is_certainly_dead,
+    lease_seconds,
+    this_process,
+)
+from omnigraph.commit.record import RecoveryRecord, recovery_prefix
+from omnigraph.errors import CorruptData, ObjectNotFound
+from omnigraph.ids import Clock
+from omnigraph.storage.objects import ObjectInfo, ObjectStore
+from omnigraph.storage.paths import RECOVERY_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One record and the objects that belong to it. ``pulse`` changes whenever a lease is renewed."""
+
+    path: str
+    record: RecoveryRecord
+    pulse: str = ""
+    claims: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        return self.path.removesuffix(".json")
+
+    @property
+    def next_claim(self) -> str:
+        return f"{self.stem}.claim-{len(self.claims) + 1}.json"
+
+
+class PendingRecords:
+    """Lists, judges and removes records."""
+
+    def __init__(self, objects: ObjectStore, clock: Clock) -> None:
+        self._objects = objects
+        self._watch = Watch(clock)
+        self._records: dict[str, RecoveryRecord] = {}  # records never change once written
+
+    def list(self, branch_incarnation: str) -> list[Pending]:
+        """All records of one branch in order of creation; raises on one that cannot be read."""
+        listed = self._objects.list(recovery_prefix(branch_incarnation))
+        pending = [self._load(path, listed) for path in _record_paths(listed)]
+        return [found for found in pending if found is not None]
+
+    def unreadable(self, branch_incarnation: str) -> dict[str, CorruptData]:
+        """The records of one branch that cannot be read, by path."""
+        problems = {}
+        for path in _record_paths(self._objects.list(recovery_prefix(branch_incarnation))):
+            try:
+                self._record(path)
+            except ObjectNotFound:
+                continue
+            except CorruptData as problem:
+                problems[path] = problem
+        return problems
+
+    def incarnations(self) -> list[str]:
+        """The branches that have records, live or not."""
+        listed = self._objects.list(RECOVERY_PREFIX)
+        return sorted({info.path.split("/")[1] for info in listed if info.path.count("/") == 2})
+
+    def may_resolve(self, pending: Pending) -> bool:
+        """Whether the record was abandoned: its owner and any earlier resolver are gone or silent."""
+        if is_active(pending.record.operation_id):
+            return False
+        responsible = [pending.record.owner, *filter(None, map(self._claimant, pending.claims))]
+        if all(owner == this_process() or is_certainly_dead(owner) for owner in responsible):
+            return True
+        quiet_s = self._watch.unchanged_for(pending.path, pending.pulse)
+        return quiet_s >= lease_seconds()
+
+    def remove(self, pending: Pending) -> None:
+        """Delete everything that belongs to a record, the record itself last."""
+        for info in self._objects.list(pending.record.prefix):
+            if info.path.startswith(f"{pending.stem}.") and info.path != pending.path:
+                self._objects.delete(info.path)
+        self._objects.delete(pending.path)
+        self._records.pop(pending.path, None)
+        self._watch.forget(pending.path)
+
+    def _load(self, path: str, listed: list[ObjectInfo]) -> Pending | None:
+        try:
+            record = self._record(path)
+        except ObjectNotFound:
+            return None  # its owner finished between the listing and now
+        stem = path.removesuffix(".json")
+        mine = [info for info in listed if info.path.startswith(f"{stem}.") and info.path != path]
+        claims = tuple(sorted(i.path for i in mine if ".claim-" in i.path))
+        pulse = json.dumps([(i.path, i.size, str(i.modified)) for i in mine])
+        return Pending(path, record, pulse, claims)
+
+    def _record(self, path: str) -> RecoveryRecord:
+        known = self._records.get(path)
+        if known is None:
+            known = RecoveryRecord.from_bytes(self._objects.get(path), path)
+            self._records[path] = known
+        return known
+
+    def _claimant(self, claim: str) -> Owner | None:
+        try:
+            return Owner(**json.loads(self._objects.get(claim)))
+        except (ObjectNotFound, ValueError, TypeError):
+            return None  # gone, or unreadable and therefore nobody to wait for
+
+
+def _record_paths(listed: list[ObjectInfo]) -> list[str]:
+    """Records are ``<operation>.json``; leases and claims have one more part in their names."""
+    names = [info.path for info in listed]
+    return sorted(n for n in names if n.endswith(".json") and n.split("/")[-1].count(".") == 1)

@@ -1,0 +1,64 @@
+"""A prepared write: staged tables and what they rely on, ready to be committed.
+
+Every writer (mutation, load, merge, schema change, upkeep, ...) is a *preparer*: it reads a snapshot,
+stages tables and returns one of these. How it becomes visible is the write transaction's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from omnigraph.commit.record import PlannedTable
+from omnigraph.manifest.rows import Row, TablePin
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.storage.tables import StagedWrite
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTable:
+    """One type that the write moves."""
+
+    pin: TablePin
+    staged: StagedWrite
+
+    def planned(self) -> PlannedTable:
+        staged = self.staged
+        overwritten = staged.kind == "overwrite"
+        return PlannedTable(
+            self.pin.key,
+            self.pin.ref,
+            staged.ref,
+            staged.uuid,
+            staged.rows_after,
+            deletes=bool(staged.rows_deleted) or overwritten,
+            inserts=bool(staged.rows_inserted) or overwritten,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteInfo:
+    """Who writes, and what they say about it."""
+
+    kind: str
+    actor: str | None = None
+    message: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    merged_parent: str | None = None
+    makes_commit: bool = True  # upkeep moves tables without adding a graph commit
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedWrite:
+    """Everything the write transaction needs."""
+
+    operation_id: str
+    snapshot: SnapshotPins
+    info: WriteInfo
+    tables: tuple[PreparedTable, ...] = ()
+    delete_epochs: Mapping[str, int] = field(default_factory=dict)
+    insert_epochs: Mapping[str, int] = field(default_factory=dict)
+    expected_head: str | None = None
+    put: tuple[Row, ...] = ()
+    drop: tuple[str, ...] = ()
+    schema_hash: str | None = None

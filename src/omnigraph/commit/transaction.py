@@ -1,0 +1,256 @@
+"""The write transaction: the one way anything becomes visible.
+
+    A  write the recovery record
+    B  move each staged table, strictly
+    C  publish
+    D  delete the record
+
+Before A nothing durable has happened that anybody can see. Between A and C the record lets any
+process finish or undo the write. After C the write is done, whatever happens to D. A write that fails
+in between tries to undo itself at once; if even that fails, the next write to the branch does it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+
+from omnigraph.commit.drift import TableDrift, find_drift
+from omnigraph.commit.holding import Holding, active
+from omnigraph.commit.ownership import this_process
+from omnigraph.commit.prepared import PreparedWrite
+from omnigraph.commit.queues import turn
+from omnigraph.commit.record import RecoveryRecord
+from omnigraph.commit.recovery import Recovery, Resolution
+from omnigraph.errors import (
+    Conflict,
+    Drift,
+    OmnigraphError,
+    OutcomeUnknown,
+    OwnershipLost,
+    ReadOnly,
+    RecoveryRequired,
+    VersionConflict,
+)
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.publication import Requirements
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import Commit, TablePin
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance_errors import CommitRefused
+
+log = logging.getLogger("omnigraph.commit")
+
+LIVE_WRITER_WAIT_S = 5.0  # how long to wait for another process's write of the same type
+LIVE_WRITER_POLL_S = 0.005
+
+
+class WriteTransaction:
+    """Commits prepared writes to one graph."""
+
+    def __init__(self, repository: Repository, *, read_only: bool = False) -> None:
+        self._repository = repository
+        self._store = repository.tables
+        self._objects = repository.objects
+        self._read_only = read_only
+        self.recovery = Recovery(repository)
+
+    def require_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnly("this handle was opened read-only")
+
+    def enter(self, branch: Branch) -> list[Resolution]:
+        """What every write does first: resolve what dead writers left on the branch."""
+        self.require_writable()
+        return self.recovery.resolve(branch)
+
+    def commit(self, prepared: PreparedWrite) -> Commit | None:
+        """Make a prepared write visible. Returns its commit (None for upkeep)."""
+        self.require_writable()
+        branch = prepared.snapshot.branch
+        keys = [table.pin.key for table in prepared.tables]
+        deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
+        while True:
+            with turn(self._repository.location.uri, branch.incarnation, keys):
+                drift = self._first_drift(prepared)
+                if drift is None:
+                    return self._commit_in_turn(branch, prepared)
+            self._deal_with_drift(branch, *drift, deadline)
+
+    # -- before A -----------------------------------------------------------------------------------
+
+    def _first_drift(self, prepared: PreparedWrite) -> tuple[TablePin, TableDrift] | None:
+        """A table whose newest version is not the one this write builds on."""
+        for table in prepared.tables:
+            if table.staged.ref.at(0) == table.pin.ref.at(0):  # a fresh fork cannot have moved
+                drift = find_drift(self._store, table.pin.ref)
+                if drift.exists:
+                    return table.pin, drift
+        return None
+
+    def _deal_with_drift(
+        self, branch: Branch, pin: TablePin, drift: TableDrift, deadline: float
+    ) -> None:
+        """Resolve the drift, wait for its live owner, or say which case it is."""
+        state = self._repository.manifest(branch).current()
+        now = state.pins.get(pin.key)
+        if now is None or now.ref != pin.ref:
+            raise VersionConflict(pin.key, pin.ref.version, now and now.ref.version)
+        if self.recovery.resolve(branch):
+            return
+        if drift.all_resolved(state):
+            self.recovery.heal_resolved_drift(branch, pin, drift)
+            return
+        covering = [
+            pending.record.operation_id
+            for pending in self.recovery.pending.list(branch.incarnation)
+            if pending.record.operation_id in drift.operations()
+        ]
+        fresh = find_drift(self._store, pin.ref)
+        if not covering and fresh == drift:
+            newest = self._repository.manifest(branch).current().pins.get(pin.key)
+            if newest is not None and newest.ref == pin.ref:
+                raise _uncovered(pin, drift)
+            return
+        if self._repository.clock.monotonic() > deadline:
+            raise RecoveryRequired(
+                f"another process is writing {pin.key} and has not finished for "
+                f"{LIVE_WRITER_WAIT_S:.0f} s",
+                remedy="Try again; if its process is gone, its write is resolved after the lease.",
+                details={"operation_id": covering[0] if covering else None},
+            )
+        time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
+
+    # -- A to D ---------------------------------------------------------------------------------------
+
+    def _commit_in_turn(self, branch: Branch, prepared: PreparedWrite) -> Commit | None:
+        record = self._record(branch, prepared)
+        if not prepared.tables:
+            return self._repository.manifest(branch).publish(record.publication()).commit
+        with active(record.operation_id):
+            hit("record.before_put")
+            self._objects.put_if_absent(record.path, record.to_bytes())
+            hit("record.after_put")
+            holding = Holding(self._objects, record, self._repository.clock)
+            moved = 0
+            try:
+                with holding.kept():
+                    for table in prepared.tables:
+                        holding.prove()
+                        hit("table.before_commit")
+                        moved += 1
+                        self._store.commit(table.staged)
+                        hit("table.after_commit")
+                    holding.prove()
+                    commit = self._repository.manifest(branch).publish(record.publication()).commit
+            except CommitRefused as refusal:
+                raise self._undo(branch, record, moved - 1, refusal) from refusal
+            except OmnigraphError as failure:
+                raise self._undo(branch, record, moved, failure) from failure
+            self._delete_record(record, holding)
+            return commit
+
+    def _record(self, branch: Branch, prepared: PreparedWrite) -> RecoveryRecord:
+        info, snapshot = prepared.info, prepared.snapshot
+        now = self._repository.clock.now_us()
+        commit = None
+        if info.makes_commit:
+            commit = Commit(
+                commit_id=prepared.operation_id,
+                branch=branch.name,
+                kind=info.kind,
+                created_at_us=now,
+                merged_parent=info.merged_parent,
+                actor=info.actor,
+                message=info.message,
+                operation_id=prepared.operation_id,
+                metadata=dict(info.metadata),
+            )
+        return RecoveryRecord(
+            operation_id=prepared.operation_id,
+            branch=branch.name,
+            branch_incarnation=branch.incarnation,
+            kind=info.kind,
+            owner=this_process(),
+            created_at_us=now,
+            tables=tuple(table.planned() for table in prepared.tables),
+            requirements=Requirements(
+                tables={t.pin.key: t.pin.ref for t in prepared.tables},
+                delete_epochs=dict(prepared.delete_epochs),
+                insert_epochs=dict(prepared.insert_epochs),
+                schema_hash=snapshot.schema_hash,
+                head=prepared.expected_head,
+            ),
+            commit=commit,
+            put=prepared.put,
+            drop=prepared.drop,
+            schema_hash=prepared.schema_hash,
+        )
+
+    def _delete_record(self, record: RecoveryRecord, holding: Holding) -> None:
+        """Phase D. The write is durable: a failure here is only logged."""
+        hit("record.before_delete")
+        try:
+            holding.release()
+            self._objects.delete(record.path)
+        except OmnigraphError as error:
+            log.warning(
+                "the write %s succeeded; its record stays until the next write: %s",
+                record.operation_id,
+                error.message,
+            )
+        hit("record.after_delete")
+
+    def _undo(
+        self, branch: Branch, record: RecoveryRecord, moved: int, failure: OmnigraphError
+    ) -> OmnigraphError:
+        """After a failure between A and C: leave the branch as it was, if that can be done now."""
+        if isinstance(failure, OwnershipLost | OutcomeUnknown):
+            return failure  # somebody else decides, or nobody can: touching anything could harm
+        try:
+            if moved:
+                self.recovery.resolve_own(branch, record)
+            else:
+                self._objects.delete(record.path)
+        except OmnigraphError as second:
+            log.warning(
+                "the failed write %s is undone by the next write: %s",
+                record.operation_id,
+                second.message,
+            )
+        if isinstance(failure, CommitRefused):
+            return self._lost_to_another_writer(branch, record, failure)
+        return failure
+
+    def _lost_to_another_writer(
+        self, branch: Branch, record: RecoveryRecord, refusal: Conflict
+    ) -> OmnigraphError:
+        """A table refused to move because somebody else moved it: say which and to where."""
+        try:
+            pins = self._repository.manifest(branch).current().pins
+        except OmnigraphError:
+            return refusal
+        for table in record.tables:
+            pin = pins.get(table.key)
+            if pin is None or pin.ref != table.base:
+                return VersionConflict(
+                    table.key, table.base.version, None if pin is None else pin.ref.version
+                )
+        first = record.tables[0]
+        return VersionConflict(first.key, first.base.version, first.base.version + 1)
+
+
+def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:
+    kind, _, name = pin.key.partition(":")
+    return Drift(
+        f"{kind} type {name} was changed outside Omnigraph: version {drift.newest.version} exists, "
+        f"version {pin.ref.version} is the published one",
+        remedy="Run `omnigraph repair` to look at the foreign versions and restore the published one.",
+        details={
+            "type_key": pin.key,
+            "published_version": pin.ref.version,
+            "newest_version": drift.newest.version,
+            "operations": sorted(str(o) for o in drift.operations()),
+        },
+    )

@@ -1,0 +1,178 @@
+"""The graph as users hold it: open it, look at it, write to it.
+
+A ``Graph`` is a thin, thread-safe, picklable handle. It owns no logic: reading and writing are the
+business of the rooms below, and every name here is public API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.commit.audit import AuditRow, read_audit
+from omnigraph.commit.prepared import WriteInfo
+from omnigraph.commit.recovery import Resolution
+from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.errors import EntityNotFound
+from omnigraph.ids import new_ulid
+from omnigraph.manifest import history
+from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.manifest.branching import create_branch
+from omnigraph.manifest.create import create_graph
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.schemas import load_schema
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.staging import membership
+from omnigraph.storage.tables import TableRef
+from omnigraph.write.batch import Batch
+from omnigraph.write.upkeep import tend
+
+if TYPE_CHECKING:
+    import os
+
+
+def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
+    """Create a graph with the given schema text and open it."""
+    location = parse_location(uri)
+    accepted = accept_schema(schema, mint=new_ulid)
+    return Graph(create_graph(location, accepted, actor=actor))
+
+
+def open(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph:
+    """Open an existing graph. Unless read-only, unfinished writes of dead processes are resolved."""
+    graph = Graph(Repository.open(parse_location(uri)), read_only=read_only)
+    if not read_only:
+        graph.recover()
+    return graph
+
+
+class Graph:
+    """A handle on one graph."""
+
+    def __init__(self, repository: Repository, *, read_only: bool = False) -> None:
+        self._repository = repository
+        self._read_only = read_only
+        self._transaction = WriteTransaction(repository, read_only=read_only)
+
+    # -- looking --------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        return self._repository.location.uri
+
+    def snapshot(
+        self, branch: str = MAIN, *, commit: str | None = None, version: int | None = None
+    ) -> SnapshotPins:
+        """The state of a branch: now, at one of its commits, or at a manifest version."""
+        found = self._repository.branch(branch)
+        if commit is not None:
+            return self._repository.snapshot_at_commit(found, commit)
+        if version is not None:
+            return self._repository.snapshot_at_version(found, version)
+        return self._repository.snapshot(found)
+
+    def schema(self, branch: str = MAIN) -> AcceptedSchema:
+        """The accepted schema of a branch."""
+        state = self._repository.manifest(self._repository.branch(branch)).current()
+        return load_schema(state, state.head.schema_hash)
+
+    def commits(
+        self,
+        branch: str = MAIN,
+        *,
+        limit: int | None = None,
+        where: Callable[[Commit], bool] | None = None,
+    ) -> list[Commit]:
+        """The commits of a branch, newest first."""
+        state = self._repository.manifest(self._repository.branch(branch)).current()
+        if where is None:
+            return history.list_commits(state, limit)
+        return [c for c in history.list_commits(state) if where(c)][:limit]
+
+    def commit(self, commit_id: str) -> Commit:
+        """One commit by id, from whichever branch has it."""
+        main = self._repository.main.current()
+        for branch in all_branches(main).values():
+            found = history.find_commit(self._repository.manifest(branch).current(), commit_id)
+            if found is not None:
+                return found
+        return history.get_commit(main, commit_id)  # raises: no branch has it
+
+    def entity(
+        self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None
+    ) -> dict[str, Any]:
+        """One entity as stored values; ``version`` reads a published version of its type."""
+        pin = self._repository.snapshot(self._repository.branch(branch)).pin(type_key)
+        ref = pin.ref if version is None else TableRef(pin.ref.path, pin.ref.branch, version)
+        import pyarrow as pa
+
+        found = self._repository.tables.open(ref).scan(filter=membership("id", pa.array([id])))
+        if not found.num_rows:
+            raise EntityNotFound(
+                f"there is no {type_key.partition(':')[2]} with id {id!r}",
+                details={"type_key": type_key, "id": id},
+            )
+        row: dict[str, Any] = found.to_pylist()[0]
+        return row
+
+    # -- branches ---------------------------------------------------------------------------------------
+
+    def branches(self) -> list[str]:
+        """The names of all branches."""
+        return list(all_branches(self._repository.main.current()))
+
+    def create_branch(self, name: str, from_: str = MAIN) -> Branch:
+        """Fork a branch at the head of another. Costs the same whatever the graph holds."""
+        self._transaction.require_writable()
+        return create_branch(self._repository, name, from_)
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def write(
+        self,
+        branch: str = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+    ) -> Iterator[Batch]:
+        """Collect changes in a ``with`` block; they become one commit when it ends."""
+        info = WriteInfo("write", actor, message, dict(metadata or {}))
+        batch = Batch(self._repository, self._transaction, branch, info, expected_head)
+        yield batch
+        if batch.commit() is not None:
+            found = self._repository.branch(branch)
+            tend(self._repository, self._transaction, found, batch.touched)
+
+    def recover(self) -> list[Resolution]:
+        """Resolve what dead writers left, on every branch."""
+        self._transaction.require_writable()
+        return self._transaction.recovery.resolve_all()
+
+    def recoveries(self) -> list[AuditRow]:
+        """Every finished recovery, newest first."""
+        return read_audit(self._repository.tables)
+
+    # -- being a handle ------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"Graph({self.uri!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_reopen, (self.uri, self._read_only))
+
+
+def _reopen(uri: str, read_only: bool) -> Graph:
+    return Graph(Repository.open(parse_location(uri)), read_only=read_only)

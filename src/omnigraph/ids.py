@@ -1,0 +1,66 @@
+"""Identifiers and clocks: the only places that ask the machine for randomness or the time.
+
+ULIDs sort by creation time and are unique without coordination; within one process they are
+strictly increasing, also inside one millisecond. ``Clock`` is a seam: tests pass their own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Protocol
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ULID_LENGTH = 26
+_RANDOM_BITS = 80
+_lock = threading.Lock()
+_last = 0
+
+
+def new_ulid() -> str:
+    """A fresh ULID: 48 bits of milliseconds, 80 random bits, 26 upper-case Crockford characters."""
+    global _last
+    value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(10), "big")
+    with _lock:
+        # Two ids of one millisecond (or of a clock that stepped back) still sort as they were made.
+        value = _last + 1 if value <= _last else value
+        _last = value
+    return encode_ulid(value)
+
+
+def encode_ulid(value: int) -> str:
+    """Spell a 128-bit number as a ULID."""
+    return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def _forget_last_after_fork() -> None:
+    global _last, _lock
+    _last, _lock = 0, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_last_after_fork)
+
+
+class Clock(Protocol):
+    """What the engine asks of time."""
+
+    def now_us(self) -> int:
+        """Microseconds since the epoch: shown to people, never used to decide anything."""
+
+    def monotonic(self) -> float:
+        """Seconds that never step back and keep counting while the process is stopped."""
+
+
+class SystemClock:
+    def now_us(self) -> int:
+        return time.time_ns() // 1_000
+
+    def monotonic(self) -> float:
+        # BOOTTIME also counts while the machine is suspended, so a lease never outlives a nap.
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
+
+
+SYSTEM_CLOCK = SystemClock()

@@ -1,0 +1,114 @@
+"""The branch registry: logical names, and the physical refs behind them.
+
+A branch exists when main's manifest has a row ``branch:<name>``. The row names the branch's
+*incarnation*, a ULID that is the Lance ref of ``__manifest`` and is never used again: a deleted and
+recreated name is a different branch. Creating one makes the ref first and the row second, so a crash
+in between leaves a ref that nothing refers to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput
+from omnigraph.manifest.rows import MAIN, Kind, Row
+from omnigraph.manifest.state import ManifestState
+
+BRANCH_NAME_MAX = 255
+RESERVED_NAMES = frozenset({"__schema_apply_lock__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One live branch."""
+
+    name: str
+    incarnation: str
+    parent: str | None = None
+    fork_commit: str | None = None
+    fork_version: int | None = None
+
+    @property
+    def ref(self) -> str | None:
+        """The Lance ref of this branch's manifest; None for main."""
+        return None if self.name == MAIN else self.incarnation
+
+    def to_row(self) -> Row:
+        data: dict[str, Any] = {
+            "incarnation": self.incarnation,
+            "parent": self.parent,
+            "fork_commit": self.fork_commit,
+            "fork_version": self.fork_version,
+        }
+        return Row(f"branch:{self.name}", Kind.BRANCH, data)
+
+    @classmethod
+    def from_row(cls, row: Row) -> Branch:
+        data = row.metadata
+        return cls(
+            row.object_id.partition(":")[2],
+            data["incarnation"],
+            data["parent"],
+            data["fork_commit"],
+            data["fork_version"],
+        )
+
+
+MAIN_BRANCH = Branch(MAIN, MAIN)
+
+
+def all_branches(main_state: ManifestState) -> dict[str, Branch]:
+    """Every live branch by name, main included, in name order."""
+    found = [MAIN_BRANCH, *(Branch.from_row(row) for row in main_state.rows(Kind.BRANCH))]
+    return {branch.name: branch for branch in sorted(found, key=lambda branch: branch.name)}
+
+
+def get_branch(main_state: ManifestState, name: str) -> Branch:
+    """The live branch of this name, or a typed error."""
+    if name == MAIN:
+        return MAIN_BRANCH
+    row = main_state.row(f"branch:{name}")
+    if row is None:
+        raise BranchNotFound(f"branch {name!r} does not exist", details={"branch": name})
+    return Branch.from_row(row)
+
+
+def check_new_name(main_state: ManifestState, name: str) -> str:
+    """The name to create, trimmed, or a typed error that says what is wrong with it."""
+    name = name.strip()
+    if name == MAIN:
+        raise AlreadyExists("the branch main always exists", remedy="Choose another name.")
+    problem = _name_problem(name)
+    if problem:
+        raise InvalidInput(
+            f"{name!r} cannot be a branch name: {problem}",
+            remedy="Use letters, digits and . _ - with / between parts, such as etl/run-1.",
+        )
+    for other in all_branches(main_state):
+        if other == name:
+            raise BranchExists(f"branch {name!r} exists already", details={"branch": name})
+        if other.startswith(name + "/") or name.startswith(other + "/"):
+            raise BranchExists(
+                f"branch {name!r} would be a path part of branch {other!r}, or the reverse",
+                remedy="Choose a name that is not a prefix of another branch's path.",
+                details={"branch": name, "other": other},
+            )
+    return name
+
+
+def _name_problem(name: str) -> str | None:
+    if not name:
+        return "it is blank"
+    if len(name) > BRANCH_NAME_MAX:
+        return f"it is longer than {BRANCH_NAME_MAX} characters"
+    if name in RESERVED_NAMES:
+        return "it is reserved"
+    for part in name.split("/"):
+        if not part:
+            return "it has an empty path part"
+        if part in {".", ".."}:
+            return "it has a path part of dots"
+        if not all(c.isalnum() or c in "._-" for c in part):
+            return "it has characters other than letters, digits and . _ -"
+    return None

@@ -1,0 +1,149 @@
+"""Making a graph: all tables first, the manifest last.
+
+The graph exists from the moment its manifest does, and the manifest is created exclusively, with
+everything in it, in one step. A crash before that leaves tables that nothing refers to; the next
+``init`` at the same place simply gives its own tables other paths. Of two racing ``init``s the one
+whose manifest comes second has lost, and removes what it made.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from omnigraph.errors import GraphExists, OmnigraphError, OutcomeUnknown
+from omnigraph.ids import new_ulid
+from omnigraph.manifest.format import stamp
+from omnigraph.manifest.history import find_commit
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import (
+    MAIN,
+    MANIFEST_PATH,
+    Commit,
+    Head,
+    Row,
+    TablePin,
+    manifest_schema,
+    rows_to_arrow,
+)
+from omnigraph.manifest.schemas import schema_id, schema_row
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.storage.arrow_schema import table_schema
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance_errors import AmbiguousOutcome, TableExists
+from omnigraph.storage.locations import Location
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.paths import table_path
+from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable
+
+log = logging.getLogger("omnigraph.init")
+
+
+def create_graph(
+    location: Location,
+    schema: AcceptedSchema,
+    *,
+    actor: str | None = None,
+    objects: ObjectStore | None = None,
+) -> Repository:
+    """Create a graph with this schema; refuses, and changes nothing, where one exists."""
+    repository = Repository(location, objects=objects)
+    if repository.objects.list(MANIFEST_PATH):
+        raise _exists(location)
+    repository.objects.ensure_writable()
+    commit = Commit(
+        commit_id=new_ulid(),
+        branch=MAIN,
+        kind="init",
+        created_at_us=repository.clock.now_us(),
+        actor=actor,
+        schema_hash=schema_id(schema),
+    )
+    commit = replace(commit, operation_id=commit.commit_id)
+    made: list[str] = []
+    try:
+        hit("init.before_tables")
+        pins = [_create_table(repository, t, commit.commit_id, made) for t in schema.types()]
+    except OmnigraphError:
+        _discard(repository, made)
+        raise
+    try:
+        hit("init.before_manifest")
+        _create_manifest(repository, schema, pins, commit)
+        hit("init.after_manifest")
+    except (TableExists, AmbiguousOutcome) as failure:
+        if not _is_ours(location, objects, commit, failure):
+            _discard(repository, made)
+            raise _exists(location) from failure
+    except OmnigraphError:
+        _discard(repository, made)
+        raise
+    return Repository.open(location, objects=objects)
+
+
+def _is_ours(
+    location: Location, objects: ObjectStore | None, commit: Commit, failure: OmnigraphError
+) -> bool:
+    """After an unclear answer: whether the graph that is there now is the one we made."""
+    try:
+        found = Repository.open(location, objects=objects).main.current()
+    except OmnigraphError as second:
+        raise OutcomeUnknown(
+            f"it is not known whether the graph at {location.uri} was created: {failure.message}",
+            remedy="Look with `omnigraph snapshot`; if nothing is there, run init again.",
+        ) from second
+    return find_commit(found, commit.commit_id) is not None
+
+
+def _create_table(
+    repository: Repository, entity_type: NodeType | EdgeType, operation_id: str, made: list[str]
+) -> TablePin:
+    properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: "init"}
+    columns = table_schema(entity_type)
+    try:
+        path = table_path(entity_type.key)
+        table = repository.tables.create(path, columns, properties)
+    except TableExists:
+        # Left behind by an init that died, or being made by one that races this one.
+        path = table_path(entity_type.key, entity_type.incarnation)
+        table = repository.tables.create(path, columns, properties)
+    made.append(path)
+    hit("init.after_table")
+    return _first_pin(entity_type, table)
+
+
+def _first_pin(entity_type: NodeType | EdgeType, table: PinnedTable) -> TablePin:
+    made = table.dataset.read_transaction(table.ref.version)
+    return TablePin(
+        entity_type.key, table.ref, 0, entity_type.type_id, entity_type.incarnation, str(made.uuid)
+    )
+
+
+def _create_manifest(
+    repository: Repository, schema: AcceptedSchema, pins: list[TablePin], commit: Commit
+) -> None:
+    rows: list[Row] = [schema_row(schema)]
+    for pin in pins:
+        rows += [pin.to_row(), pin.to_version_row()]
+    rows += [commit.to_row(), Head(commit.commit_id, schema_id(schema), MAIN).to_row()]
+    repository.tables.create(
+        MANIFEST_PATH,
+        manifest_schema(stamp(new_ulid())),
+        {OPERATION_PROPERTY: commit.commit_id, KIND_PROPERTY: "init"},
+        rows_to_arrow(rows),
+    )
+
+
+def _discard(repository: Repository, made: list[str]) -> None:
+    """Remove the tables this call made; a failure leaves unreferenced files, nothing else."""
+    for path in made:
+        try:
+            repository.objects.delete_prefix(path)
+        except OmnigraphError as error:
+            log.warning("could not remove %s after a failed init: %s", path, error.message)
+
+
+def _exists(location: Location) -> GraphExists:
+    return GraphExists(
+        f"there is a graph at {location.uri} already", details={"uri": location.uri}
+    )

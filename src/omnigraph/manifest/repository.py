@@ -1,0 +1,129 @@
+"""One graph's storage as a whole: its objects, its tables and the manifest of each branch.
+
+Opening reads the manifest and checks its format stamp; nothing is written, repaired or migrated
+here. Everything that has a state per graph in this process hangs off one ``Repository``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from omnigraph.errors import CorruptData, GraphNotFound, UnsupportedLocation
+from omnigraph.ids import SYSTEM_CLOCK, Clock
+from omnigraph.manifest import history
+from omnigraph.manifest.branches import MAIN_BRANCH, Branch, get_branch
+from omnigraph.manifest.format import check_stamp
+from omnigraph.manifest.manifest import Manifest
+from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.state import ManifestState
+from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.locations import Location
+from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.tables import PinnedTable, TableStore
+
+
+class Repository:
+    """The storage of one graph. Thread-safe."""
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        objects: ObjectStore | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        if location.scheme == "memory":
+            raise UnsupportedLocation(
+                f"a graph cannot live in process memory ({location.uri})",
+                remedy="Use a local path or an s3:// URI; a path below /dev/shm stays in memory.",
+            )
+        self.location = location
+        self.clock = clock
+        self.objects = objects if objects is not None else open_objects(location)
+        self.tables = TableStore(location, self.objects)
+        self.graph_id = ""
+        self._manifests: dict[str, Manifest] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        location: Location,
+        *,
+        objects: ObjectStore | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> Repository:
+        """Open an existing graph, or say what is there instead."""
+        repository = cls(location, objects=objects, clock=clock)
+        try:
+            repository.manifest(MAIN_BRANCH).current()
+        except TableNotFound as error:
+            raise repository.what_is_there_instead() from error
+        return repository
+
+    def what_is_there_instead(self) -> GraphNotFound | CorruptData:
+        """Why no graph could be opened: nothing there, something else, or a damaged graph."""
+        uri = self.location.uri
+        inside = self.objects.list(MANIFEST_PATH)
+        if inside:
+            return CorruptData(
+                f"the graph at {uri} is damaged: its {MANIFEST_PATH} has {len(inside)} files but no "
+                "readable version",
+                remedy=f"Restore {MANIFEST_PATH}/ from a backup; nothing was changed.",
+            )
+        if self.location.is_local and not os.path.exists(self.location.path):
+            return GraphNotFound(f"there is nothing at {uri}", details={"uri": uri})
+        return GraphNotFound(f"{uri} is not a graph", details={"uri": uri})
+
+    # -- branches -----------------------------------------------------------------------------------
+
+    @property
+    def main(self) -> Manifest:
+        return self.manifest(MAIN_BRANCH)
+
+    def branch(self, name: str) -> Branch:
+        """The live branch of this name."""
+        if name == MAIN:
+            return MAIN_BRANCH
+        return get_branch(self.main.current(), name)
+
+    def manifest(self, branch: Branch) -> Manifest:
+        """The (shared, warm) manifest of a branch."""
+        with self._lock:
+            found = self._manifests.get(branch.incarnation)
+            if found is None:
+                found = Manifest(
+                    self.tables, branch.ref, clock=self.clock, accept=self._accept_format
+                )
+                self._manifests[branch.incarnation] = found
+            return found
+
+    def _accept_format(self, table: PinnedTable) -> None:
+        self.graph_id = check_stamp(table.schema.metadata, self.location.uri)
+
+    # -- snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self, branch: Branch) -> SnapshotPins:
+        """The newest snapshot of a branch."""
+        return SnapshotPins.of(branch, self.manifest(branch).current())
+
+    def snapshot_at_commit(self, branch: Branch, commit_id: str) -> SnapshotPins:
+        """The snapshot a commit made. The commit must be in the branch's history."""
+        state = self.manifest(branch).current()
+        return self._at(branch, state, history.get_commit(state, commit_id))
+
+    def snapshot_at_version(self, branch: Branch, manifest_version: int) -> SnapshotPins:
+        """The snapshot as of a manifest version."""
+        state = self.manifest(branch).current()
+        pins = history.pins_at(state, manifest_version)
+        commit = history.commit_at(state, manifest_version)
+        schema_hash = commit.schema_hash or state.head.schema_hash
+        return SnapshotPins(branch, manifest_version, commit.commit_id, schema_hash, pins)
+
+    def _at(self, branch: Branch, state: ManifestState, commit: Commit) -> SnapshotPins:
+        version = commit.manifest_version or 0
+        pins = history.pins_at(state, version)
+        schema_hash = commit.schema_hash or state.head.schema_hash
+        return SnapshotPins(branch, version, commit.commit_id, schema_hash, pins)

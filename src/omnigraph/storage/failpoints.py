@@ -1,0 +1,131 @@
+"""Named places where a test may stop, fail or kill the program.
+
+Every durable step of every writer sits between two failpoints, and every name is in ``NAMES``. In
+normal life a failpoint is one truth test of an empty mapping. A child process arms them through the
+environment: ``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;record.after_put@2=error"``, where
+``@n`` means the n-th time the point is reached (default 1).
+
+Actions: ``kill`` (SIGKILL to itself), ``error`` (raises ``FailpointError``, a storage failure),
+``pause:FILE`` (creates FILE and waits until it is removed), ``stop`` (SIGSTOP to itself).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+from omnigraph.errors import StorageFailure
+
+ENVIRONMENT = "OMNIGRAPH_FAILPOINTS"
+PAUSE_POLL_S = 0.005
+PAUSE_MAX_S = 600.0
+
+NAMES: dict[str, str] = {
+    "init.before_tables": "nothing of the graph exists yet",
+    "init.after_table": "at least one table exists, the manifest does not",
+    "init.before_manifest": "all tables exist, the manifest does not",
+    "init.after_manifest": "the graph exists",
+    "record.before_put": "tables are staged, no recovery record yet",
+    "record.after_put": "the recovery record is durable, no table has moved",
+    "table.before_commit": "a staged table is about to move",
+    "table.after_commit": "a table has moved, the manifest has not",
+    "confirm.before_put": "all tables moved, the confirmation is not written",
+    "confirm.after_put": "the confirmation is durable",
+    "publish.before_commit": "the manifest commit is prepared",
+    "publish.after_commit": "the manifest commit is durable, nobody was told",
+    "record.before_delete": "the write is visible, its record still exists",
+    "record.after_delete": "the write is over, nobody was told",
+    "branch.before_ref": "nothing of the new branch exists",
+    "branch.after_ref": "the branch's ref exists, its registry row does not",
+    "branch.after_row": "the branch exists",
+    "fork.before_ref": "the first write to a type on a branch, nothing forked yet",
+    "fork.after_ref": "the fork exists, nothing refers to it",
+    "recovery.after_claim": "this process may resolve the record",
+    "recovery.before_restore": "a table that moved is about to be restored",
+    "recovery.after_restore": "a table was restored, the manifest does not say so yet",
+    "recovery.before_publish": "the decision is about to be published",
+    "recovery.after_publish": "the decision is visible, audit and record are not done",
+    "recovery.after_audit": "the audit row is written, the record still exists",
+    "recovery.after_delete": "the record is gone",
+}
+
+
+class FailpointError(StorageFailure):
+    """Raised by an armed failpoint: looks to the engine like a failing store."""
+
+    code = "failpoint"
+    default_remedy = "A test asked for this failure."
+
+
+class _Armed:
+    def __init__(self, action: str, nth: int) -> None:
+        self.action = action
+        self.nth = nth
+
+
+_armed: dict[str, _Armed] = {}
+_reached: Counter[str] = Counter()
+
+
+def arm(name: str, action: str, *, nth: int = 1) -> None:
+    """Arm one failpoint in this process (see the module's docstring for actions)."""
+    if name not in NAMES:
+        raise KeyError(f"no failpoint is called {name!r}")
+    if action.split(":", 1)[0] not in {"kill", "error", "pause", "stop", "count"}:
+        raise ValueError(f"unknown failpoint action {action!r}")
+    _armed[name] = _Armed(action, nth)
+
+
+def disarm_all() -> None:
+    """Switch every failpoint off and forget how often they were reached."""
+    _armed.clear()
+    _reached.clear()
+
+
+def reached(name: str) -> int:
+    """How often an armed failpoint was reached in this process."""
+    return _reached[name]
+
+
+def hit(name: str) -> None:
+    """Pass the failpoint ``name``; free when nothing is armed."""
+    if _armed:
+        _act(name)
+
+
+def _act(name: str) -> None:
+    armed = _armed.get(name)
+    if armed is None:
+        return
+    _reached[name] += 1
+    if _reached[name] != armed.nth:
+        return
+    action, _, argument = armed.action.partition(":")
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif action == "error":
+        raise FailpointError(f"failpoint {name}")
+    elif action == "pause":
+        _pause(Path(argument))
+
+
+def _pause(flag: Path) -> None:
+    flag.touch()
+    deadline = time.monotonic() + PAUSE_MAX_S
+    while flag.exists() and time.monotonic() < deadline:
+        time.sleep(PAUSE_POLL_S)
+
+
+def _arm_from_environment() -> None:
+    for entry in filter(None, os.environ.get(ENVIRONMENT, "").split(";")):
+        point, _, action = entry.partition("=")
+        name, _, nth = point.partition("@")
+        arm(name.strip(), action.strip(), nth=int(nth or 1))
+
+
+_arm_from_environment()

@@ -1,0 +1,391 @@
+"""Staged writes: files and a prepared transaction, never a new version.
+
+Each function takes a ``PinnedTable`` and returns a ``StagedWrite`` for ``TableStore.commit``. The
+transactions are built by hand, because Lance's own builders either commit at once or lose the
+protection against concurrent writers when staged. All of them are *strict*: they name every fragment
+of the pinned version, so that any other write in between is a conflict.
+
+* rows only added or only removed: ``Merge`` (also strict on an empty table, where an ``Update`` is
+  silently rebased);
+* rows replaced: a widened ``Update``; replaced rows keep their stable row ids;
+* the whole table replaced: ``Overwrite``.
+
+Index creation, compaction and restore are *not* refused by Lance in every case; ``TableStore.commit``
+checks where they landed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import KeyConflict
+from omnigraph.storage.lance_errors import translated
+from omnigraph.storage.tables import PinnedTable, StagedWrite
+from omnigraph.storage.tiers import choose_fragments
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
+_FRAGMENT_SHIFT = 32
+_OFFSET_MASK = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where given ids are stored: parallel arrays, in storage order."""
+
+    ids: pa.ChunkedArray
+    row_ids: np.ndarray[Any, Any]
+    addresses: np.ndarray[Any, Any]
+
+    def __len__(self) -> int:
+        return len(self.row_ids)
+
+
+def locate(table: PinnedTable, ids: pa.ChunkedArray | pa.Array) -> Located:
+    """Find the stored rows of these ids (those that exist)."""
+    import pyarrow.compute as pc
+
+    if len(ids) == 0 or table.rows == 0:
+        return _located(table.schema.field("id").type)
+    condition = membership("id", ids)
+    found = table.scan(["id"], condition, with_row_id=True, with_row_address=True)
+    if condition is None:
+        found = found.filter(pc.is_in(found["id"], value_set=_as_array(ids)))
+    return Located(found["id"], found["_rowid"].to_numpy(), found["_rowaddr"].to_numpy())
+
+
+def membership(column: str, ids: pa.ChunkedArray | pa.Array) -> str | None:
+    """A filter that an index can serve; None when there are so many ids that a scan is cheaper."""
+    if len(ids) > ID_LOOKUP_MAX:
+        return None
+    return f"{column} IN ({', '.join(_literal(i) for i in ids.to_pylist())})"
+
+
+def stage_insert(
+    table: PinnedTable, rows: pa.Table, properties: Mapping[str, str], *, type_key: str
+) -> StagedWrite:
+    """Add rows whose ids must all be new, in the table and among themselves."""
+    _require_distinct(rows, type_key)
+    present = locate(table, rows["id"])
+    if len(present):
+        raise KeyConflict(type_key, present.ids[0].as_py())
+    return _stage(table, "insert", properties, added=rows)
+
+
+def stage_upsert(
+    table: PinnedTable, rows: pa.Table, properties: Mapping[str, str], *, type_key: str
+) -> StagedWrite:
+    """Replace the rows whose ids exist, add the others."""
+    _require_distinct(rows, type_key)
+    return _stage_change(table, "upsert", properties, rows, locate(table, rows["id"]))
+
+
+def stage_update(
+    table: PinnedTable, rows: pa.Table, properties: Mapping[str, str], *, type_key: str
+) -> StagedWrite:
+    """Replace rows that must all exist."""
+    _require_distinct(rows, type_key)
+    located = locate(table, rows["id"])
+    if len(located) != rows.num_rows:
+        raise ValueError(f"{rows.num_rows - len(located)} rows to update do not exist")
+    return _stage_change(table, "update", properties, rows, located)
+
+
+def stage_delete(
+    table: PinnedTable, ids: pa.Array | pa.ChunkedArray, properties: Mapping[str, str]
+) -> StagedWrite:
+    """Remove the rows of these ids (those that exist)."""
+    return _stage(table, "delete", properties, removed=locate(table, ids))
+
+
+def stage_change(
+    table: PinnedTable,
+    rows: pa.Table,
+    deleted_ids: pa.Array | pa.ChunkedArray,
+    properties: Mapping[str, str],
+    *,
+    type_key: str,
+) -> StagedWrite:
+    """Upsert some rows and delete others, as one step: what a merge of branches needs."""
+    _require_distinct(rows, type_key)
+    return _stage_change(
+        table,
+        "change",
+        properties,
+        rows,
+        locate(table, rows["id"]),
+        removed=locate(table, deleted_ids),
+    )
+
+
+def stage_overwrite(
+    table: PinnedTable, rows: pa.Table, properties: Mapping[str, str], *, type_key: str
+) -> StagedWrite:
+    """Replace everything, also by nothing. Row ids start anew and indexes are dropped."""
+    from lance import LanceOperation, Transaction
+
+    _require_distinct(rows, type_key)
+    fragments = _write(table, rows) if rows.num_rows else []
+    operation = LanceOperation.Overwrite(table.dataset.lance_schema, fragments)
+    return StagedWrite(
+        table.ref,
+        Transaction(table.ref.version, operation, transaction_properties=dict(properties)),
+        "overwrite",
+        rows_after=rows.num_rows,
+        rows_inserted=rows.num_rows,
+        rows_deleted=table.rows,
+    )
+
+
+def stage_restore(
+    table: PinnedTable, version: int, rows_after: int, properties: Mapping[str, str]
+) -> StagedWrite:
+    """Bring the content of an older version back as a new one. Lance never refuses this."""
+    from lance import LanceOperation, Transaction
+
+    return StagedWrite(
+        table.ref,
+        Transaction(
+            table.ref.version,
+            LanceOperation.Restore(version),
+            transaction_properties=dict(properties),
+        ),
+        "restore",
+        rows_after=rows_after,
+    )
+
+
+def stage_index(
+    table: PinnedTable, column: str, kind: str, name: str, properties: Mapping[str, str]
+) -> StagedWrite:
+    """Build an index over all rows, replacing the one of the same name."""
+    from lance import LanceOperation, Transaction
+
+    with translated(f"building an index on {table.ref.path}"):
+        built = table.dataset.create_index_uncommitted(
+            column, kind, name=name, fragment_ids=list(table.fragments)
+        )
+        # Without this step an inverted index commits and then fails every search.
+        built = table.dataset.merge_existing_index_segments([built])
+    operation = LanceOperation.CreateIndex([built], _segments(table, name))
+    return _maintenance(table, "index_build", Transaction, operation, properties)
+
+
+def stage_drop_index(
+    table: PinnedTable, name: str, properties: Mapping[str, str]
+) -> StagedWrite | None:
+    """Remove an index; None when there is none of that name."""
+    from lance import LanceOperation, Transaction
+
+    segments = _segments(table, name)
+    if not segments:
+        return None
+    operation = LanceOperation.CreateIndex([], segments)
+    return _maintenance(table, "index_drop", Transaction, operation, properties)
+
+
+def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> StagedWrite | None:
+    """Rewrite small fragments together; None when nothing is worth it.
+
+    Row ids and version columns stay. Large fragments are left alone (see ``tiers``), so that the
+    cost of upkeep follows what was written, not what is stored.
+    """
+    from lance import LanceOperation, Transaction
+    from lance.optimize import Compaction
+
+    sizes = {fragment_id: f.physical_rows for fragment_id, f in table.fragments.items()}
+    chosen = choose_fragments(sizes)
+    if len(chosen) < 2:
+        return None
+    with translated(f"compacting {table.ref.path}"):
+        plan = Compaction.plan(
+            table.dataset,
+            {
+                "excluded_fragment_ids": [f for f in sizes if f not in chosen],
+                "target_rows_per_fragment": max(sum(sizes[f] for f in chosen), 1) + 1,
+            },
+        )
+        results = [task.execute(table.dataset) for task in plan.tasks]
+    if not results:
+        return None
+    groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
+    operation = LanceOperation.Rewrite(groups, [])
+    return _maintenance(table, "compaction", Transaction, operation, properties)
+
+
+# -- inside ---------------------------------------------------------------------------------------
+
+
+def _stage_change(
+    table: PinnedTable,
+    kind: str,
+    properties: Mapping[str, str],
+    rows: pa.Table,
+    located: Located,
+    removed: Located | None = None,
+) -> StagedWrite:
+    """Split rows into replaced ones (in the order of ``located``) and added ones."""
+    import pyarrow.compute as pc
+
+    if not len(located):
+        return _stage(table, kind, properties, added=rows, removed=removed)
+    order = pc.index_in(located.ids, value_set=_as_array(rows["id"]))
+    is_new = pc.invert(pc.is_in(rows["id"], value_set=_as_array(located.ids)))
+    return _stage(
+        table,
+        kind,
+        properties,
+        added=rows.filter(is_new),
+        replacing=located,
+        replacement=rows.take(order),
+        removed=removed,
+    )
+
+
+def _stage(
+    table: PinnedTable,
+    kind: str,
+    properties: Mapping[str, str],
+    *,
+    added: pa.Table | None = None,
+    replacing: Located | None = None,
+    replacement: pa.Table | None = None,
+    removed: Located | None = None,
+) -> StagedWrite:
+    """Build one strict transaction out of added, replaced and removed rows."""
+    from lance import LanceOperation, Transaction
+
+    current, gone = _without_rows(table, [x for x in (replacing, removed) if x is not None])
+    new = [] if added is None or not added.num_rows else _write(table, added)
+    if replacing is not None and replacement is not None:
+        # Every replaced row keeps its stable row id; the ids bind to the leading rows in order.
+        kept = _keep_row_ids(_write(table, replacement), replacing.row_ids)
+        operation: Any = LanceOperation.Update(
+            removed_fragment_ids=gone,
+            updated_fragments=current,
+            new_fragments=kept + new,
+            # Indexes on these columns must not claim to cover the rewritten rows.
+            fields_for_preserving_frag_bitmap=_changing_fields(table),
+        )
+    else:
+        operation = LanceOperation.Merge(current + new, table.dataset.lance_schema)
+    inserted = 0 if added is None else added.num_rows
+    deleted = 0 if removed is None else len(removed)
+    return StagedWrite(
+        table.ref,
+        Transaction(table.ref.version, operation, transaction_properties=dict(properties)),
+        kind,
+        rows_after=table.rows + inserted - deleted,
+        rows_inserted=inserted,
+        rows_updated=0 if replacing is None else len(replacing),
+        rows_deleted=deleted,
+    )
+
+
+def _without_rows(table: PinnedTable, located: list[Located]) -> tuple[list[Any], list[int]]:
+    """All fragments of the table with these rows marked deleted, and the ids of those now empty."""
+    import numpy as np
+
+    current, gone = dict(table.fragments), []
+    if located:
+        addresses = np.concatenate([x.addresses for x in located])
+        owners = addresses >> _FRAGMENT_SHIFT
+        for fragment_id in np.unique(owners).tolist():
+            offsets = (addresses[owners == fragment_id] & _OFFSET_MASK).tolist()
+            with translated(f"staging a change of {table.ref.path}"):
+                left = table.dataset.get_fragment(fragment_id).delete_rows(offsets)
+            if left is None:
+                gone.append(fragment_id)
+                del current[fragment_id]
+            else:
+                current[fragment_id] = left
+    return list(current.values()), gone
+
+
+def _write(table: PinnedTable, rows: pa.Table) -> list[Any]:
+    """Write rows as unreferenced fragments beside the table's own."""
+    from lance.fragment import write_fragments
+
+    with translated(f"staging rows for {table.ref.path}"):
+        return list(write_fragments(rows.cast(table.schema), table.dataset, mode="append"))
+
+
+def _keep_row_ids(fragments: list[Any], row_ids: np.ndarray[Any, Any]) -> list[Any]:
+    """Attach stable row ids to freshly written fragments, in row order."""
+    from lance.fragment import RowIdSequence
+
+    kept, start = [], 0
+    for fragment in fragments:
+        ids = row_ids[start : start + fragment.physical_rows].tolist()
+        start += fragment.physical_rows
+        kept.append(replace(fragment, row_id_meta=RowIdSequence(ids).to_inline_metadata()))
+    return kept
+
+
+def _changing_fields(table: PinnedTable) -> list[int]:
+    """The field ids that a replaced row may change: all but its id."""
+    return [f.id() for f in table.dataset.lance_schema.fields() if f.name() != "id"]
+
+
+def _segments(table: PinnedTable, name: str) -> list[Any]:
+    """The stored segments of an index, in the form that a transaction removes them by."""
+    import lance
+
+    return [
+        lance.Index(
+            uuid=segment.uuid,
+            name=name,
+            fields=index.fields,
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
+        )
+        for index in table.dataset.describe_indices()
+        if index.name == name
+        for segment in index.segments
+    ]
+
+
+def _maintenance(
+    table: PinnedTable,
+    kind: str,
+    transaction: Any,
+    operation: Any,
+    properties: Mapping[str, str],
+) -> StagedWrite:
+    made = transaction(table.ref.version, operation, transaction_properties=dict(properties))
+    return StagedWrite(table.ref, made, kind, rows_after=table.rows)
+
+
+def _require_distinct(rows: pa.Table, type_key: str) -> None:
+    """Lance inserts duplicates of one batch silently: refuse them before anything is written."""
+    import pyarrow.compute as pc
+
+    if pc.count_distinct(rows["id"]).as_py() == rows.num_rows:
+        return
+    counts = rows.group_by("id").aggregate([("id", "count")])
+    twice = counts.filter(pc.greater(counts["id_count"], 1))
+    raise KeyConflict(type_key, twice["id"][0].as_py())
+
+
+def _located(id_type: pa.DataType) -> Located:
+    import numpy as np
+    import pyarrow as pa
+
+    nothing = np.empty(0, dtype=np.uint64)
+    return Located(pa.chunked_array([], type=id_type), nothing, nothing)
+
+
+def _as_array(values: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.Array:
+    import pyarrow as pa
+
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

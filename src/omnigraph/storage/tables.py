@@ -1,0 +1,345 @@
+"""Lance tables: pinned reads, and the only module that may move a table's HEAD.
+
+Every other module reads through ``PinnedTable`` and stages through ``omnigraph.storage.staging``;
+staging writes files that nothing refers to. ``TableStore`` turns staged work into a new version, and
+does so strictly: HEAD moves from the pinned version to exactly the next one, or the call is refused
+with a typed error. A test walks the source tree and fails when another module calls one of Lance's
+committing functions.
+
+Nothing here lists a directory to find the newest version: versions are opened by number, and whether
+there is a newer one is asked by looking for the next version's file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import Drift
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance_errors import CommitRefused, translate, translated
+from omnigraph.storage.locations import Location
+from omnigraph.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    import lance
+    import pyarrow as pa
+
+HANDLES_MAX = 512  # open handles kept per graph; each is a few KiB plus shared caches
+INDEX_CACHE_BYTES = 256 << 20  # one Lance session serves the whole process
+METADATA_CACHE_BYTES = 256 << 20
+OPERATION_PROPERTY = "omnigraph.operation"
+KIND_PROPERTY = "omnigraph.kind"
+_VERSION_MAX = 2**64 - 1
+
+_session: Any = None
+_session_lock = threading.Lock()
+
+
+def lance_session() -> Any:
+    """The process-wide Lance session: one bounded cache for every table of every graph."""
+    global _session
+    with _session_lock:
+        if _session is None:
+            from lance.dataset import Session
+
+            _session = Session(
+                index_cache_size_bytes=INDEX_CACHE_BYTES,
+                metadata_cache_size_bytes=METADATA_CACHE_BYTES,
+            )
+        return _session
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """One immutable version of one table: path in the graph, physical branch, version number."""
+
+    path: str
+    branch: str | None
+    version: int
+
+    @property
+    def dataset_path(self) -> str:
+        """Where Lance finds it: a physical branch is a dataset of its own below the root's tree."""
+        return self.path if self.branch is None else f"{self.path}/tree/{self.branch}"
+
+    def at(self, version: int) -> TableRef:
+        return replace(self, version=version)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedWrite:
+    """Files are written and a transaction is prepared; the table's HEAD has not moved."""
+
+    ref: TableRef
+    transaction: Any
+    kind: str
+    rows_after: int
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+
+    @property
+    def uuid(self) -> str:
+        return str(self.transaction.uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInfo:
+    """Who made one version of a table: what recovery needs to tell ours from theirs."""
+
+    version: int
+    uuid: str | None
+    operation: str | None
+    kind: str | None
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this handle asked of Lance, counted for tests and for ``--profile``."""
+
+    opens: int = 0
+    scans: int = 0
+    probes: int = 0
+    commits: int = 0
+
+
+@dataclass(frozen=True)
+class PinnedTable:
+    """A table at one version. Everything it answers stays true for ever."""
+
+    ref: TableRef
+    dataset: lance.LanceDataset = field(repr=False)
+    counters: Counters = field(repr=False)
+
+    @cached_property
+    def rows(self) -> int:
+        return int(self.dataset.count_rows())
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return self.dataset.schema
+
+    @cached_property
+    def fragments(self) -> dict[int, Any]:
+        """Fragment metadata by id, as this version lists them."""
+        return {f.fragment_id: f.metadata for f in self.dataset.get_fragments()}
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        fragment_ids: Sequence[int] | None = None,
+    ) -> pa.Table:
+        """Rows as an Arrow table, in storage order."""
+        self.counters.scans += 1
+        chosen = (
+            None
+            if fragment_ids is None
+            else [self.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
+        )
+        with translated(f"reading {self.ref.path}"):
+            return self.dataset.scanner(
+                columns=None if columns is None else list(columns),
+                filter=filter,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+                fragments=chosen,
+                scan_in_order=True,
+            ).to_table()
+
+
+class TableStore:
+    """The tables of one graph location. Thread-safe; handles are shared and immutable."""
+
+    def __init__(self, location: Location, objects: ObjectStore) -> None:
+        self.location = location
+        self.objects = objects
+        self.counters = Counters()
+        self._handles: OrderedDict[TableRef, PinnedTable] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def open(self, ref: TableRef) -> PinnedTable:
+        """The table at exactly this version."""
+        with self._lock:
+            pinned = self._handles.get(ref)
+            if pinned is not None:
+                self._handles.move_to_end(ref)
+                return pinned
+        import lance
+
+        self.counters.opens += 1
+        with translated(f"opening {ref.path} at version {ref.version}"):
+            dataset = lance.dataset(
+                self._uri(ref.dataset_path),
+                version=ref.version,
+                session=lance_session(),
+                storage_options=self.location.storage_options() or None,
+            )
+        return self._keep(ref, dataset)
+
+    def open_newest(self, path: str, branch: str | None = None) -> PinnedTable:
+        """The newest version, found by asking the store: for the first open of a manifest only."""
+        import lance
+
+        self.counters.opens += 1
+        where = TableRef(path, branch, 0)
+        with translated(f"opening {path}"):
+            dataset = lance.dataset(
+                self._uri(where.dataset_path),
+                session=lance_session(),
+                storage_options=self.location.storage_options() or None,
+            )
+        return self._keep(where.at(int(dataset.version)), dataset)
+
+    def has_version(self, ref: TableRef) -> bool:
+        """Whether this version exists: one small request, no listing."""
+        self.counters.probes += 1
+        return self.objects.exists(
+            f"{ref.dataset_path}/_versions/{_VERSION_MAX - ref.version:020d}.manifest"
+        )
+
+    def newest_from(self, known: TableRef) -> TableRef:
+        """The newest version, given one that exists: gallop forward, then bisect."""
+        low, step = known.version, 1
+        if not self.has_version(known.at(low + 1)):
+            return known
+        low += 1
+        while self.has_version(known.at(low + step)):
+            low += step
+            step *= 2
+        high = low + step  # does not exist
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.has_version(known.at(middle)) else (low, middle)
+        return known.at(low)
+
+    def transaction(self, ref: TableRef) -> TransactionInfo:
+        """Who made this version."""
+        pinned = self.open(ref)
+        try:
+            made = pinned.dataset.read_transaction(ref.version)
+        except TypeError:
+            # Lance cannot show native compactions that rewrote an index; none of them is ours.
+            return TransactionInfo(ref.version, None, None, None)
+        except Exception as error:
+            doing = f"reading the transaction of {ref.path} at version {ref.version}"
+            raise translate(error, doing) from error
+        if made is None:
+            return TransactionInfo(ref.version, None, None, None)
+        properties = made.transaction_properties or {}
+        return TransactionInfo(
+            ref.version,
+            str(made.uuid),
+            properties.get(OPERATION_PROPERTY),
+            properties.get(KIND_PROPERTY),
+        )
+
+    # -- the steps that move something ------------------------------------------------------------
+
+    def create(
+        self,
+        path: str,
+        schema: pa.Schema,
+        properties: Mapping[str, str],
+        rows: pa.Table | None = None,
+    ) -> PinnedTable:
+        """Create a table exclusively: of any number of racing callers exactly one succeeds."""
+        from lance import LanceDataset, LanceOperation, Transaction
+        from lance.fragment import write_fragments
+
+        uri, options = self._uri(path), self.location.storage_options() or None
+        with translated(f"creating {path}", committing=True):
+            fragments = []
+            if rows is not None and rows.num_rows:
+                fragments = write_fragments(
+                    rows, uri, schema=schema, storage_options=options, enable_stable_row_ids=True
+                )
+            self.counters.commits += 1
+            dataset = LanceDataset.commit(
+                uri,
+                Transaction(
+                    0,
+                    LanceOperation.Overwrite(schema, fragments),
+                    transaction_properties=dict(properties),
+                ),
+                storage_options=options,
+                enable_stable_row_ids=True,
+                enable_v2_manifest_paths=True,
+                max_retries=0,
+            )
+        return self._keep(TableRef(path, None, int(dataset.version)), dataset)
+
+    def commit(self, staged: StagedWrite) -> PinnedTable:
+        """Move HEAD from the pinned version to the next one, or refuse.
+
+        ``CommitRefused`` means nothing happened. ``Drift`` means that Lance rebased the commit to a
+        version other than the next: the table has moved and must not be published.
+        """
+        try:
+            landed = self.commit_rebasing(staged)
+        except CommitRefused:
+            # A lost answer makes the store's client repeat the request and then collide with itself.
+            following = staged.ref.at(staged.ref.version + 1)
+            if self.has_version(following) and self.transaction(following).uuid == staged.uuid:
+                return self.open(following)
+            raise
+        if landed.ref.version != staged.ref.version + 1:
+            raise Drift(
+                f"{staged.ref.path} moved from version {staged.ref.version} while it was being "
+                f"written; this write landed at version {landed.ref.version}",
+                details={"path": staged.ref.path, "expected": staged.ref.version + 1},
+            )
+        return landed
+
+    def commit_rebasing(self, staged: StagedWrite) -> PinnedTable:
+        """Commit where Lance lets it land: for ``__manifest``, whose head row is the guard."""
+        from lance import LanceDataset
+
+        pinned = self.open(staged.ref)
+        self.counters.commits += 1
+        with translated(f"committing {staged.ref.path}", committing=True):
+            dataset = LanceDataset.commit(
+                pinned.dataset,
+                staged.transaction,
+                max_retries=0,
+                storage_options=self.location.storage_options() or None,
+            )
+        return self._keep(staged.ref.at(int(dataset.version)), dataset)
+
+    def fork(self, ref: TableRef, name: str) -> TableRef:
+        """A new physical branch that starts as ``ref``; ``name`` is never used twice."""
+        hit("fork.before_ref")
+        self.counters.commits += 1
+        with translated(f"forking {ref.path}", committing=True):
+            self.open(ref).dataset.create_branch(
+                name,
+                reference=ref.version if ref.branch is None else (ref.branch, ref.version),
+                storage_options=self.location.storage_options() or None,
+            )
+        hit("fork.after_ref")
+        return TableRef(ref.path, name, ref.version)
+
+    # -- inside -------------------------------------------------------------------------------------
+
+    def _uri(self, path: str) -> str:
+        return self.location.child(path).uri
+
+    def _keep(self, ref: TableRef, dataset: Any) -> PinnedTable:
+        pinned = PinnedTable(ref, dataset, self.counters)
+        with self._lock:
+            self._handles[ref] = pinned
+            self._handles.move_to_end(ref)
+            while len(self._handles) > HANDLES_MAX:
+                self._handles.popitem(last=False)
+        return pinned
+
