@@ -4,6 +4,7 @@
     ├── InvalidInput                 the request itself is wrong; repeating it cannot help
     │   ├── LanguageError            schema or query text that cannot be used
     │   │   └── SourceError          with every finding and its place (in ``omnigraph.syntax``)
+    │   ├── InvalidValue             a value that does not fit its declared type
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
     │   └── ReadOnly                 a write through a handle opened read-only
     ├── NotFound                     something named does not exist
@@ -106,6 +107,11 @@ class InvalidInput(OmnigraphError):
 class LanguageError(InvalidInput):
     code = "language_error"
     default_remedy = "Correct the marked places in the text."
+
+
+class InvalidValue(InvalidInput):
+    code = "invalid_value"
+    default_remedy = "Give a value of the declared type."
 
 
 class UnsupportedLocation(InvalidInput):
