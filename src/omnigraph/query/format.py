@@ -92,10 +92,10 @@ class _Formatter:
     def _negation(self, clause: ast.Negation, indent: int) -> None:
         first, last = self._index(clause.span), self._after(clause.span)
         inner = clause.block.clauses
-        if len(inner) == 1 and not isinstance(inner[0], ast.Negation):
-            if self._fits(first, last, indent):
-                self._printer.line(first, last, indent)
-                return
+        is_simple = len(inner) == 1 and not isinstance(inner[0], ast.Negation)
+        if is_simple and self._fits(first, last, indent):
+            self._printer.line(first, last, indent)
+            return
         self._printer.line(first, first + 2, indent)
         self._clauses(clause.block, indent + 1)
         self._printer.line(last - 1, last, indent)
