@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from omnigraph.schema import AcceptedSchema
 from omnigraph.query.expressions import EntityType, ParameterValue
-from omnigraph.syntax.diagnostics import Diagnostics
+from omnigraph.schema import AcceptedSchema
+from omnigraph.syntax.diagnostics import DIAGNOSTICS_MAX, Diagnostics
 from omnigraph.syntax.source import Span
 from omnigraph.syntax.suggest import did_you_mean
 
@@ -26,6 +26,11 @@ class Context:
     parameters: dict[str, ParameterValue] = field(default_factory=dict)
     unusable: set[str] = field(default_factory=set)
     """Parameters whose declaration is wrong: known, reported, and of no type."""
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether a finding would still be shown: past the limit nothing is worth computing."""
+        return self.diagnostics.error_count < DIAGNOSTICS_MAX
 
     def report(
         self,
@@ -49,7 +54,8 @@ class Context:
         remedy: str | None = None,
     ) -> None:
         """Report a name that does not exist, with the closest one that does."""
-        self.diagnostics.error(code, message, span, hint=did_you_mean(name, known), remedy=remedy)
+        hint = did_you_mean(name, known) if self.wants_more else None
+        self.diagnostics.error(code, message, span, hint=hint, remedy=remedy)
 
 
 @dataclass(slots=True)

@@ -65,7 +65,7 @@ def _refuse_alias(context: Context, expression: ast.AliasReference) -> None:
         "T36",
         f"`{expression.name}` is a bare name, which only `order` can use, for a column",
         expression.span,
-        remedy=f'Write `$variable.{expression.name}` for a property, `"{expression.name}"` for a text.',
+        remedy=f'A property is `$variable.{expression.name}`, a text is `"{expression.name}"`.',
     )
 
 

@@ -57,7 +57,7 @@ def _value(
     else:
         value = CurrentTime()
     item = replace(kind, is_list=False)
-    if kind.is_blob or kind.is_vector or not compatible(item, value.type):  # type: ignore[arg-type]
+    if kind.is_blob or kind.is_vector or not compatible(item, value.type):
         what = f"an item of `{name}`" if kind.is_list else f"`{name}`"
         message = f"{what} is {item.required()}, and this is {describe(value.type)}"
         if kind.is_vector and value.type == kind:

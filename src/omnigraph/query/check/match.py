@@ -7,7 +7,6 @@ nor what it means.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from omnigraph.query import ast

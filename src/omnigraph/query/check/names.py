@@ -44,7 +44,7 @@ def report_unbound(context: Context, scope: Scope, code: str, name: str, span: S
         message = "`$_` stands for something without a name and cannot be referred to"
     else:
         message = f"`${name}` is not bound"
-    known = [f"${item}" for item in (*scope.names(), *context.parameters)]
+    known = (f"${item}" for item in (*scope.names(), *context.parameters))
     context.report_unknown(
         code,
         message,
@@ -68,4 +68,7 @@ def describe(kind: PropertyType | EntityType) -> str:
     """A type in the words of a message."""
     if isinstance(kind, EntityType):
         return f"a whole {kind}"
-    return f"a {kind.required()}" if kind.enum is None else "an enum"
+    if kind.enum is not None:
+        return "an enum"
+    name = str(kind.required())
+    return f"an {name}" if name.startswith("I") else f"a {name}"

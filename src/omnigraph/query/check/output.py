@@ -140,6 +140,11 @@ class _Order:
         self._body = body
         self._aliases = aliases
         self._is_aggregate = is_aggregate
+        self._returned = {
+            item.expression
+            for item in body.returns
+            if item.alias is None and isinstance(item.expression, ast.PropertyAccess)
+        }
 
     def check(self) -> list[_Key]:
         found = (self._key(item) for item in self._body.order)
@@ -155,7 +160,7 @@ class _Order:
         expression = check_expression(self._context, self._scope, written, "order")
         if expression is None or not self._is_ordered(item, expression):
             return None
-        if self._is_aggregate and not self._is_returned(written):
+        if self._is_aggregate and written not in self._returned:
             self._refuse(item, "a query with an aggregate is ordered by what it returns")
             return None
         return _Key(item, expression, None)
@@ -193,12 +198,6 @@ class _Order:
         else:
             return True
         return False
-
-    def _is_returned(self, written: ast.Expression) -> bool:
-        """Whether an expression is a column without an alias."""
-        return isinstance(written, ast.PropertyAccess) and any(
-            item.alias is None and item.expression == written for item in self._body.returns
-        )
 
     def _refuse(self, item: ast.OrderItem, message: str) -> None:
         self._context.report(
@@ -276,11 +275,11 @@ def _check_fusions(
     keys: Sequence[_Key],
 ) -> None:
     """The score of a fusion exists only where the fusion orders the rows."""
-    ordered = [key.expression for key in keys]
+    leading = keys[0].expression if keys else None
     for item, column in zip(body.returns, columns, strict=True):
         if column is None or not isinstance(column.expression, Fusion):
             continue
-        if column.expression not in ordered:
+        if column.expression != leading:
             context.report(
                 "T36",
                 "the score of `rrf` can only be returned by a query that is ordered by it",

@@ -129,7 +129,7 @@ def _edge_type(context: Context, clause: ast.Traversal) -> EntityType | None:
 def _orientation(
     context: Context, scope: Scope, clause: ast.Traversal, edge: EdgeType
 ) -> bool | None:
-    """Whether the right variable stands at the source; None after reporting ends that do not fit."""
+    """Whether the right variable stands at the source; None after reporting a wrong end."""
     left, right = _type_of(scope, clause.left), _type_of(scope, clause.right)
     for variable, kind in ((clause.left, left), (clause.right, right)):
         if kind is not None and kind.kind == "edge":

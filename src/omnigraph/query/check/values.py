@@ -14,6 +14,7 @@ from omnigraph.errors import InvalidValue
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context
 from omnigraph.query.expressions import BOOL, FLOAT, INTEGER, STRING, Constant
+from omnigraph.syntax.source import Span
 from omnigraph.syntax.suggest import did_you_mean
 from omnigraph.types import SCALARS, PropertyType, Stored
 
@@ -93,7 +94,7 @@ def _list(context: Context, literal: ast.ListLiteral) -> Constant | None:
     return Constant(values, replace(kind, is_list=True))
 
 
-def check_membership(context: Context, value: Constant, kind: PropertyType, span: ast.Span) -> bool:
+def check_membership(context: Context, value: Constant, kind: PropertyType, span: Span) -> bool:
     """Whether a string is a member of the enum it is compared with or stored in."""
     if kind.enum is None or not isinstance(value.value, str) or value.value in kind.enum:
         return True
