@@ -43,7 +43,7 @@ def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) 
 
 
 def open(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph:
-    """Open an existing graph. Unless read-only, unfinished writes of dead processes are resolved."""
+    """Open a graph; unless read-only, unfinished writes of dead processes are resolved."""
     graph = Graph(Repository.open(parse_location(uri)), read_only=read_only)
     if not read_only:
         graph.recover()
@@ -58,7 +58,7 @@ class Graph:
         self._read_only = read_only
         self._transaction = WriteTransaction(repository, read_only=read_only)
 
-    # -- looking --------------------------------------------------------------------------------------
+    # -- looking -----------------------------------------------------------------------------------
 
     @property
     def uri(self) -> str:
@@ -119,7 +119,7 @@ class Graph:
         row: dict[str, Any] = found.to_pylist()[0]
         return row
 
-    # -- branches ---------------------------------------------------------------------------------------
+    # -- branches ----------------------------------------------------------------------------------
 
     def branches(self) -> list[str]:
         """The names of all branches."""
@@ -130,7 +130,7 @@ class Graph:
         self._transaction.require_writable()
         return create_branch(self._repository, name, from_)
 
-    # -- writing ------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     @contextmanager
     def write(
@@ -159,7 +159,7 @@ class Graph:
         """Every finished recovery, newest first."""
         return read_audit(self._repository.tables)
 
-    # -- being a handle ------------------------------------------------------------------------------------
+    # -- being a handle ----------------------------------------------------------------------------
 
     def __enter__(self) -> Graph:
         return self

@@ -34,9 +34,9 @@ JS_SAFE_INTEGER_MAX: Final = 2**53 - 1
 BASE64_PREFIX: Final = "base64:"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scalar:
-    """One row of the table."""
+    """One row of the table. Rows are compared by identity; pickling finds the same row again."""
 
     name: str
     family: Family
@@ -58,11 +58,11 @@ class Scalar:
 
         return getattr(pa, self.arrow_name)()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (SCALARS.__getitem__, (self.name,))
+        return (_scalar, (self.name,))
 
 
 def _shown(value: object) -> str:
@@ -239,6 +239,11 @@ _TABLE: Final = (
     ),
 )
 SCALARS: Final[Mapping[str, Scalar]] = MappingProxyType({row.name: row for row in _TABLE})
+
+
+def _scalar(name: str) -> Scalar:
+    return SCALARS[name]
+
 
 STRING: Final = SCALARS["String"]
 F32: Final = SCALARS["F32"]

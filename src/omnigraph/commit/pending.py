@@ -22,7 +22,7 @@ from omnigraph.storage.paths import RECOVERY_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One record and the objects that belong to it. ``pulse`` changes whenever a lease is renewed."""
+    """One record and what belongs to it. ``pulse`` changes whenever a lease is renewed."""
 
     path: str
     record: RecoveryRecord
@@ -46,7 +46,7 @@ class PendingRecords:
         self._watch = Watch(clock)
         self._records: dict[str, RecoveryRecord] = {}  # records never change once written
 
-    def list(self, branch_incarnation: str) -> list[Pending]:
+    def of_branch(self, branch_incarnation: str) -> list[Pending]:
         """All records of one branch in order of creation; raises on one that cannot be read."""
         listed = self._objects.list(recovery_prefix(branch_incarnation))
         pending = [self._load(path, listed) for path in _record_paths(listed)]
@@ -70,7 +70,7 @@ class PendingRecords:
         return sorted({info.path.split("/")[1] for info in listed if info.path.count("/") == 2})
 
     def may_resolve(self, pending: Pending) -> bool:
-        """Whether the record was abandoned: its owner and any earlier resolver are gone or silent."""
+        """Whether the owner and any earlier resolver of a record are gone or silent."""
         if is_active(pending.record.operation_id):
             return False
         responsible = [pending.record.owner, *filter(None, map(self._claimant, pending.claims))]

@@ -1,7 +1,8 @@
 """A prepared write: staged tables and what they rely on, ready to be committed.
 
-Every writer (mutation, load, merge, schema change, upkeep, ...) is a *preparer*: it reads a snapshot,
-stages tables and returns one of these. How it becomes visible is the write transaction's business.
+Every writer (mutation, load, merge, schema change, upkeep, ...) is a *preparer*: it reads a
+snapshot, stages tables and returns one of these. How it becomes visible is the write transaction's
+business.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _queues_lock = threading.Lock()
 
 @contextmanager
 def turn(graph_uri: str, branch_incarnation: str, type_keys: Iterable[str]) -> Iterator[None]:
-    """Hold the queues of these types, taken in one global order so that nobody waits in a circle."""
+    """Hold the queues of these types, taken in one order so that nobody waits in a circle."""
     with ExitStack() as stack:
         for key in sorted(set(type_keys)):
             stack.enter_context(_queue(graph_uri, branch_incarnation, key))

@@ -1,11 +1,11 @@
 """Recovery: finish or undo what a dead writer left, without a human.
 
-A record is resolved by one process at a time (it claims the record first), in one of two ways. When
-every table moved exactly as planned and the write's requirements still hold, it is rolled *forward*:
-published under its own commit id and actor. Otherwise it is rolled *back*: tables that moved are
-restored to their published content, and one publish records the restored versions together with a
-mark under the operation's id. The publisher refuses a marked operation, so an owner that was only
-paused can never publish what was undone here.
+A record is resolved by one process at a time (it claims the record first), in one of two ways.
+When every table moved exactly as planned and the write's requirements still hold, it is rolled
+*forward*: published under its own commit id and actor. Otherwise it is rolled *back*: tables that
+moved are restored to their published content, and one publish records the restored versions
+together with a mark under the operation's id. The publisher refuses a marked operation, so an
+owner that was only paused can never publish what was undone here.
 
 Reads never come here. Records of one branch are resolved only by writes to that branch, by opening
 the graph for writing, and by ``omnigraph recover``.
@@ -64,7 +64,7 @@ class Recovery:
     def resolve(self, branch: Branch) -> list[Resolution]:
         """Resolve what dead writers left on this branch. One list call when there is nothing."""
         done = []
-        for pending in self.pending.list(branch.incarnation):
+        for pending in self.pending.of_branch(branch.incarnation):
             if not self.pending.may_resolve(pending):
                 continue
             with active(pending.record.operation_id) as first:
@@ -91,7 +91,7 @@ class Recovery:
     def _discard(self, incarnation: str) -> list[Resolution]:
         """Discard the records of a branch that no longer exists."""
         done = []
-        for pending in self.pending.list(incarnation):
+        for pending in self.pending.of_branch(incarnation):
             record = pending.record
             outcome = dict.fromkeys((t.key for t in record.tables), "branch deleted")
             resolution = Resolution(
@@ -185,9 +185,7 @@ class Recovery:
         published = self._repository.manifest(branch).publish(publication)
         hit("recovery.after_publish")
         outcome = dict.fromkeys((t.key for t in record.tables), "rolled forward")
-        return Resolution(
-            record.operation_id, Action.ROLLED_FORWARD, published.commit, outcome
-        )
+        return Resolution(record.operation_id, Action.ROLLED_FORWARD, published.commit, outcome)
 
     def _roll_back(
         self,

@@ -6,8 +6,9 @@
     D  delete the record
 
 Before A nothing durable has happened that anybody can see. Between A and C the record lets any
-process finish or undo the write. After C the write is done, whatever happens to D. A write that fails
-in between tries to undo itself at once; if even that fails, the next write to the branch does it.
+process finish or undo the write. After C the write is done, whatever happens to D. A write that
+fails in between tries to undo itself at once; if even that fails, the next write to the branch
+does it.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class WriteTransaction:
                     return self._commit_in_turn(branch, prepared)
             self._deal_with_drift(branch, *drift, deadline)
 
-    # -- before A -----------------------------------------------------------------------------------
+    # -- before A ----------------------------------------------------------------------------------
 
     def _first_drift(self, prepared: PreparedWrite) -> tuple[TablePin, TableDrift] | None:
         """A table whose newest version is not the one this write builds on."""
@@ -96,7 +97,7 @@ class WriteTransaction:
         state = self._repository.manifest(branch).current()
         now = state.pins.get(pin.key)
         if now is None or now.ref != pin.ref:
-            raise VersionConflict(pin.key, pin.ref.version, now and now.ref.version)
+            raise VersionConflict(pin.key, pin.ref.version, now.ref.version if now else None)
         if self.recovery.resolve(branch):
             return
         if drift.all_resolved(state):
@@ -104,7 +105,7 @@ class WriteTransaction:
             return
         covering = [
             pending.record.operation_id
-            for pending in self.recovery.pending.list(branch.incarnation)
+            for pending in self.recovery.pending.of_branch(branch.incarnation)
             if pending.record.operation_id in drift.operations()
         ]
         fresh = find_drift(self._store, pin.ref)
@@ -122,7 +123,7 @@ class WriteTransaction:
             )
         time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
-    # -- A to D ---------------------------------------------------------------------------------------
+    # -- A to D ------------------------------------------------------------------------------------
 
     def _commit_in_turn(self, branch: Branch, prepared: PreparedWrite) -> Commit | None:
         record = self._record(branch, prepared)
@@ -244,9 +245,9 @@ class WriteTransaction:
 def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:
     kind, _, name = pin.key.partition(":")
     return Drift(
-        f"{kind} type {name} was changed outside Omnigraph: version {drift.newest.version} exists, "
-        f"version {pin.ref.version} is the published one",
-        remedy="Run `omnigraph repair` to look at the foreign versions and restore the published one.",
+        f"{kind} type {name} was changed outside Omnigraph: version {drift.newest.version} "
+        f"exists, version {pin.ref.version} is the published one",
+        remedy="Run `omnigraph repair` to restore the published version.",
         details={
             "type_key": pin.key,
             "published_version": pin.ref.version,

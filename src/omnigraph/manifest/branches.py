@@ -1,9 +1,9 @@
 """The branch registry: logical names, and the physical refs behind them.
 
 A branch exists when main's manifest has a row ``branch:<name>``. The row names the branch's
-*incarnation*, a ULID that is the Lance ref of ``__manifest`` and is never used again: a deleted and
-recreated name is a different branch. Creating one makes the ref first and the row second, so a crash
-in between leaves a ref that nothing refers to.
+*incarnation*, a ULID that is the Lance ref of ``__manifest`` and is never used again: a deleted
+and recreated name is a different branch. Creating one makes the ref first and the row second, so a
+crash in between leaves a ref that nothing refers to.
 """
 
 from __future__ import annotations

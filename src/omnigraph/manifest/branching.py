@@ -21,9 +21,7 @@ def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branc
     state = repository.manifest(source).current()
     branch = Branch(name, new_ulid(), source.incarnation, state.head.commit_id, state.version)
     hit("branch.before_ref")
-    repository.tables.fork(
-        TableRef(MANIFEST_PATH, source.ref, state.version), branch.incarnation
-    )
+    repository.tables.fork(TableRef(MANIFEST_PATH, source.ref, state.version), branch.incarnation)
     hit("branch.after_ref")
     _register(repository, branch)
     hit("branch.after_row")

@@ -144,6 +144,4 @@ def _discard(repository: Repository, made: list[str]) -> None:
 
 
 def _exists(location: Location) -> GraphExists:
-    return GraphExists(
-        f"there is a graph at {location.uri} already", details={"uri": location.uri}
-    )
+    return GraphExists(f"there is a graph at {location.uri} already", details={"uri": location.uri})

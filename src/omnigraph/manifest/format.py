@@ -63,7 +63,7 @@ def _check_range(what: str, found: int, floor: int, newest: int, uri: str) -> No
     if found > newest:
         raise FormatUnsupported(
             f"the graph at {uri} has {what} version {found}; this program knows up to {newest}",
-            remedy="Upgrade Omnigraph, or export the graph with the newer program and load it here.",
+            remedy="Upgrade Omnigraph to a version that knows this format.",
             details=details,
         )
     if found < floor:

@@ -1,8 +1,9 @@
 """Reading history: commits, and what was true at an older manifest version.
 
-History is read only when asked for, and from the newest manifest: a commit's manifest version is the
-version in which its row was created, and the state at a version is the newest published version of
-each type up to then. Nothing here needs an old version of ``__manifest`` to still exist.
+History is read only when asked for, and from the newest manifest: a commit's manifest version is
+the version in which its row was created, and the state at a version is the newest published
+version of each type up to then. Nothing here needs an old version of ``__manifest`` to still
+exist.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def pins_at(state: ManifestState, manifest_version: int) -> dict[str, TablePin]:
     """The pin of every type as of an older manifest version of this branch."""
     if manifest_version < 1 or manifest_version > state.version:
         raise NotFound(
-            f"this branch has no manifest version {manifest_version}; the newest is {state.version}",
+            f"this branch has no manifest version {manifest_version} (newest: {state.version})",
             remedy="Use the graph_manifest_version of a commit from `omnigraph commit list`.",
         )
     condition = f"object_type = '{Kind.TABLE_VERSION}' AND {_CREATED} <= {manifest_version}"

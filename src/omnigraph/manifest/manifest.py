@@ -2,7 +2,8 @@
 
 A warm handle on an unchanged graph answers without reading anything: it asks the store whether the
 next version exists (one small request) and reuses what it has. A reader that stayed away for long
-asks the store for the newest version instead, because cleanup may have removed the versions between.
+asks the store for the newest version instead, because cleanup may have removed the versions
+between.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.manifest.state import ManifestState, load_state
 from omnigraph.storage.tables import PinnedTable, TableStore
 
-# Cleanup keeps every manifest version younger than an hour; a handle that looked less than this long
-# ago therefore finds the next version where it expects it.
+# Cleanup keeps every manifest version younger than an hour; a handle that looked less than this
+# long ago therefore finds the next version where it expects it.
 RELOOK_S = 600.0
 
 

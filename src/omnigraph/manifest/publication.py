@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+
 from omnigraph.errors import PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.manifest.rows import Commit, Head, Kind, Row, TablePin
 from omnigraph.manifest.state import ManifestState
@@ -19,9 +20,9 @@ class Requirements:
     """What a write relied on. Each must still hold when it is published.
 
     ``tables`` covers the types written; ``delete_epochs`` the types an inserted edge points to;
-    ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the meaning of
-    all of them; ``head`` is the caller's own precondition; ``branches`` the names a new branch must
-    not collide with.
+    ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the meaning
+    of all of them; ``head`` is the caller's own precondition; ``branches`` the names a new branch
+    must not collide with.
     """
 
     tables: Mapping[str, TableRef] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Requirements:
         for key, expected in self.tables.items():
             pin = state.pins.get(key)
             if pin is None or pin.ref != expected:
-                raise VersionConflict(key, expected.version, pin and pin.ref.version)
+                raise VersionConflict(key, expected.version, pin.ref.version if pin else None)
         for key, epoch in self.delete_epochs.items():
             pin = state.pins.get(key)
             if pin is None or pin.delete_epoch != epoch:
@@ -83,8 +84,8 @@ class TableChange:
 class Publication:
     """One manifest commit, before it is tied to a state.
 
-    ``commit`` is None for upkeep and registry changes, which add no graph commit. ``put`` replaces or
-    adds current rows by object id, ``drop`` removes them.
+    ``commit`` is None for upkeep and registry changes, which add no graph commit. ``put`` replaces
+    or adds current rows by object id, ``drop`` removes them.
     """
 
     operation_id: str

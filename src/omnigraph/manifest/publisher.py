@@ -2,10 +2,10 @@
 
 Every publication replaces the branch's head row. Two publishers of one branch therefore always
 collide in Lance, exactly one wins, and the other looks again: it re-reads the state, re-checks its
-requirements, takes the new head as its parent and tries again until its time is up. The cost does not
-depend on how many commits came before: superseded rows are deleted at addresses already known, and
-the new ones go into one small fragment. When small fragments have piled up, the same commit also
-folds them: current rows into one fragment, history into another.
+requirements, takes the new head as its parent and tries again until its time is up. The cost does
+not depend on how many commits came before: superseded rows are deleted at addresses already known,
+and the new ones go into one small fragment. When small fragments have piled up, the same commit
+also folds them: current rows into one fragment, history into another.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Publisher:
                 self._back_off(attempt)
                 state = self._refresh()
 
-    # -- deciding -----------------------------------------------------------------------------------
+    # -- deciding ----------------------------------------------------------------------------------
 
     def _check(self, publication: Publication, state: ManifestState) -> None:
         if publication.commit is not None:
@@ -148,7 +148,7 @@ class Publisher:
         ceiling = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2**attempt)
         time.sleep(random.uniform(0, ceiling))
 
-    # -- doing ----------------------------------------------------------------------------------------
+    # -- doing -------------------------------------------------------------------------------------
 
     def _attempt(self, publication: Publication, state: ManifestState) -> Published:
         rows = publication.rows(state)
@@ -204,9 +204,7 @@ def _stage_fold(state: ManifestState, rows: PublicationRows) -> Any:
     kept = stored.filter(pc.and_(is_current, pc.invert(superseded)))
     history = stored.filter(pc.invert(is_current)).drop_columns([CURRENT])
     if old_history:
-        older = state.table.scan(
-            history_schema().names, with_row_id=True, fragment_ids=old_history
-        )
+        older = state.table.scan(history_schema().names, with_row_id=True, fragment_ids=old_history)
         history = pa.concat_tables([older, history.select(older.column_names)])
     written = rows_to_arrow(list(rows.written))
     with translated("staging a publish"):

@@ -69,7 +69,7 @@ class Repository:
         inside = self.objects.list(MANIFEST_PATH)
         if inside:
             return CorruptData(
-                f"the graph at {uri} is damaged: its {MANIFEST_PATH} has {len(inside)} files but no "
+                f"the graph at {uri} is damaged: {MANIFEST_PATH} has {len(inside)} files but no "
                 "readable version",
                 remedy=f"Restore {MANIFEST_PATH}/ from a backup; nothing was changed.",
             )
@@ -77,7 +77,7 @@ class Repository:
             return GraphNotFound(f"there is nothing at {uri}", details={"uri": uri})
         return GraphNotFound(f"{uri} is not a graph", details={"uri": uri})
 
-    # -- branches -----------------------------------------------------------------------------------
+    # -- branches ----------------------------------------------------------------------------------
 
     @property
     def main(self) -> Manifest:
@@ -103,7 +103,7 @@ class Repository:
     def _accept_format(self, table: PinnedTable) -> None:
         self.graph_id = check_stamp(table.schema.metadata, self.location.uri)
 
-    # -- snapshots ------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------
 
     def snapshot(self, branch: Branch) -> SnapshotPins:
         """The newest snapshot of a branch."""
@@ -112,18 +112,18 @@ class Repository:
     def snapshot_at_commit(self, branch: Branch, commit_id: str) -> SnapshotPins:
         """The snapshot a commit made. The commit must be in the branch's history."""
         state = self.manifest(branch).current()
-        return self._at(branch, state, history.get_commit(state, commit_id))
+        commit = history.get_commit(state, commit_id)
+        return self._at(branch, state, commit, commit.manifest_version or 0)
 
     def snapshot_at_version(self, branch: Branch, manifest_version: int) -> SnapshotPins:
         """The snapshot as of a manifest version."""
         state = self.manifest(branch).current()
-        pins = history.pins_at(state, manifest_version)
         commit = history.commit_at(state, manifest_version)
-        schema_hash = commit.schema_hash or state.head.schema_hash
-        return SnapshotPins(branch, manifest_version, commit.commit_id, schema_hash, pins)
+        return self._at(branch, state, commit, manifest_version)
 
-    def _at(self, branch: Branch, state: ManifestState, commit: Commit) -> SnapshotPins:
-        version = commit.manifest_version or 0
+    def _at(
+        self, branch: Branch, state: ManifestState, commit: Commit, version: int
+    ) -> SnapshotPins:
         pins = history.pins_at(state, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
         return SnapshotPins(branch, version, commit.commit_id, schema_hash, pins)

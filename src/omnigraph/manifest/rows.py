@@ -146,7 +146,7 @@ class TablePin:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The tip of one branch: rewritten by *every* manifest commit, which makes them one sequence."""
+    """The tip of a branch. *Every* manifest commit rewrites it: that makes them one sequence."""
 
     commit_id: str
     schema_hash: str

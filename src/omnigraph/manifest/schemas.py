@@ -1,7 +1,8 @@
 """Accepted schemas as manifest rows.
 
-A row is named by the hash of the whole accepted schema, identities included: two schemas of one shape
-but with different lifetimes of their types are different rows, and an old commit keeps its own.
+A row is named by the hash of the whole accepted schema, identities included: two schemas of one
+shape but with different lifetimes of their types are different rows, and an old commit keeps its
+own.
 """
 
 from __future__ import annotations

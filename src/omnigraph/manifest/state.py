@@ -86,9 +86,7 @@ def load_state(table: PinnedTable, previous: ManifestState | None = None) -> Man
         found = table.scan(
             filter=f"{CURRENT} = true", with_row_address=True, fragment_ids=changed
         ).to_pylist()
-        current.update(
-            {r["object_id"]: Stored(row_from_arrow(r), r["_rowaddr"]) for r in found}
-        )
+        current.update({r["object_id"]: Stored(row_from_arrow(r), r["_rowaddr"]) for r in found})
     return ManifestState(table, current, signatures)
 
 

@@ -20,10 +20,7 @@ def table_schema(entity_type: NodeType | EdgeType) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema(
-        [
-            _field(column.name, column.type, column.property_id)
-            for column in entity_type.columns()
-        ],
+        [_field(column.name, column.type, column.property_id) for column in entity_type.columns()],
         metadata={TYPE_KEY: entity_type.key},
     )
 

@@ -1,7 +1,8 @@
 """Lance's errors, translated in one place.
 
-Lance raises plain ``OSError`` and ``ValueError`` for most failures, so this is the one function that
-reads message texts. ``tests/guards`` pins every text it relies on to the Lance version in use.
+Lance raises plain ``OSError`` and ``ValueError`` for most failures, so this is the one function
+that reads message texts. ``tests/guards`` pins every text it relies on to the Lance version in
+use.
 """
 
 from __future__ import annotations

@@ -2,16 +2,15 @@
 
 Each function takes a ``PinnedTable`` and returns a ``StagedWrite`` for ``TableStore.commit``. The
 transactions are built by hand, because Lance's own builders either commit at once or lose the
-protection against concurrent writers when staged. All of them are *strict*: they name every fragment
-of the pinned version, so that any other write in between is a conflict.
+protection against concurrent writers when staged. All of them are *strict*: they name every
+fragment of the pinned version, so that any other write in between is a conflict.
 
-* rows only added or only removed: ``Merge`` (also strict on an empty table, where an ``Update`` is
-  silently rebased);
-* rows replaced: a widened ``Update``; replaced rows keep their stable row ids;
+* rows added, replaced or removed: a widened ``Update``; replaced rows keep their stable row ids;
+* rows added to an empty table: ``Merge``, because an ``Update`` that names no fragment is rebased;
 * the whole table replaced: ``Overwrite``.
 
-Index creation, compaction and restore are *not* refused by Lance in every case; ``TableStore.commit``
-checks where they landed.
+Index creation, compaction and restore are *not* refused by Lance in every case;
+``TableStore.commit`` checks where they landed.
 """
 
 from __future__ import annotations
@@ -263,17 +262,17 @@ def _stage(
     current, gone = _without_rows(table, [x for x in (replacing, removed) if x is not None])
     new = [] if added is None or not added.num_rows else _write(table, added)
     if replacing is not None and replacement is not None:
-        # Every replaced row keeps its stable row id; the ids bind to the leading rows in order.
-        kept = _keep_row_ids(_write(table, replacement), replacing.row_ids)
+        new = _keep_row_ids(_write(table, replacement), replacing.row_ids) + new
+    if current or gone:
         operation: Any = LanceOperation.Update(
             removed_fragment_ids=gone,
             updated_fragments=current,
-            new_fragments=kept + new,
+            new_fragments=new,
             # Indexes on these columns must not claim to cover the rewritten rows.
             fields_for_preserving_frag_bitmap=_changing_fields(table),
         )
     else:
-        operation = LanceOperation.Merge(current + new, table.dataset.lance_schema)
+        operation = LanceOperation.Merge(new, table.dataset.lance_schema)
     inserted = 0 if added is None else added.num_rows
     deleted = 0 if removed is None else len(removed)
     return StagedWrite(

@@ -1,13 +1,13 @@
 """Lance tables: pinned reads, and the only module that may move a table's HEAD.
 
 Every other module reads through ``PinnedTable`` and stages through ``omnigraph.storage.staging``;
-staging writes files that nothing refers to. ``TableStore`` turns staged work into a new version, and
-does so strictly: HEAD moves from the pinned version to exactly the next one, or the call is refused
-with a typed error. A test walks the source tree and fails when another module calls one of Lance's
-committing functions.
+staging writes files that nothing refers to. ``TableStore`` turns staged work into a new version,
+and does so strictly: HEAD moves from the pinned version to exactly the next one, or the call is
+refused with a typed error. A test walks the source tree and fails when another module calls one of
+Lance's committing functions.
 
-Nothing here lists a directory to find the newest version: versions are opened by number, and whether
-there is a newer one is asked by looking for the next version's file.
+Nothing here lists a directory to find the newest version: versions are opened by number, and
+whether there is a newer one is asked by looking for the next version's file.
 """
 
 from __future__ import annotations
@@ -288,7 +288,8 @@ class TableStore:
         try:
             landed = self.commit_rebasing(staged)
         except CommitRefused:
-            # A lost answer makes the store's client repeat the request and then collide with itself.
+            # A lost answer makes the store's client repeat the request and then collide with
+            # itself.
             following = staged.ref.at(staged.ref.version + 1)
             if self.has_version(following) and self.transaction(following).uuid == staged.uuid:
                 return self.open(following)
@@ -329,7 +330,7 @@ class TableStore:
         hit("fork.after_ref")
         return TableRef(ref.path, name, ref.version)
 
-    # -- inside -------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _uri(self, path: str) -> str:
         return self.location.child(path).uri
@@ -342,4 +343,3 @@ class TableStore:
             while len(self._handles) > HANDLES_MAX:
                 self._handles.popitem(last=False)
         return pinned
-

@@ -1,9 +1,9 @@
 """Which fragments are worth rewriting together.
 
 Rewriting everything every time makes upkeep cost what the table holds; never rewriting makes every
-commit cost what the number of fragments is. The middle way is that of log-structured trees: take the
-small fragments, and a larger one only when the smaller ones together are comparable to it. A row is
-then rewritten a logarithmic number of times in its life.
+commit cost what the number of fragments is. The middle way is that of log-structured trees: take
+the small fragments, and a larger one only when the smaller ones together are comparable to it. A
+row is then rewritten a logarithmic number of times in its life.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ from omnigraph.syntax.source import Source, Span
 TEXT_BYTES_MAX: Final = 1 << 20
 """Schemas and queries are written by people; a megabyte of one is a mistake or an attack."""
 
+NUMBER_CHARS_MAX: Final = 300
+"""A longer number fits no type, and reading it takes quadratic time."""
+
 NAME: Final = "name"
 TYPE_NAME: Final = "type name"
 VARIABLE: Final = "variable"
@@ -35,6 +38,7 @@ UNTERMINATED_COMMENT: Final = "P003"
 UNSUPPORTED_ESCAPE: Final = "P004"
 TEXT_TOO_LARGE: Final = "P006"
 NOT_UNICODE: Final = "P008"
+NUMBER_TOO_LONG: Final = "P009"
 
 _SCAN: Final = re.compile(
     r"""[ \t\r\n]*+(?:
@@ -115,9 +119,13 @@ def lex(source: Source, diagnostics: Diagnostics) -> Lexed:
             append(Token(word, word, start, end))
         elif group in _KINDS:
             word = match[group]
-            if group == "string" and "\\" in word:
+            kind = _KINDS[group]
+            if kind == STRING and "\\" in word:
                 _check_escapes(word, start, diagnostics)
-            append(Token(_KINDS[group], word, start, end))
+            elif end - start > NUMBER_CHARS_MAX and kind in (INTEGER, DECIMAL):
+                _number_too_long(Span(start, end), diagnostics)
+                kind = ERROR
+            append(Token(kind, word, start, end))
         elif group == "comment":
             comments.append(Token(COMMENT, match[group], start, end))
         elif group == "end":
@@ -195,6 +203,14 @@ def _unexpected(char: str, span: Span, diagnostics: Diagnostics) -> None:
     shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
     diagnostics.error(
         UNEXPECTED_CHARACTER, f"unexpected character {shown}", span, hint=_HINTS.get(char)
+    )
+
+
+def _number_too_long(span: Span, diagnostics: Diagnostics) -> None:
+    diagnostics.error(
+        NUMBER_TOO_LONG,
+        f"this number has more than {NUMBER_CHARS_MAX} characters",
+        span,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 
 from omnigraph.syntax.diagnostics import Diagnostics
 from omnigraph.syntax.lexer import (
+    DECIMAL,
     END,
     ERROR,
     INTEGER,
@@ -38,6 +39,7 @@ _KIND_NAMES: Final = {
     TYPE_NAME: "a type name that starts with an upper-case letter",
     VARIABLE: "a variable",
     INTEGER: "a whole number",
+    DECIMAL: "a decimal number",
     STRING: "a string in double quotes",
     END: "the end of the text",
 }
@@ -161,6 +163,10 @@ class TokenStream:
     def try_for(self, *what: str) -> None:
         """Note what would also have been right here, for the message of a later ``fail``."""
         self._tried.extend(what)
+
+    def try_for_words(self, *words: str) -> None:
+        """The same for words, which a misspelt one is then compared with."""
+        self._words.extend(words)
 
     def fail(
         self,

@@ -6,14 +6,15 @@
         w.update("Person", "bo", {"age": 41})
         w.delete("Person", "cy")
 
-Nothing is checked against the graph, and nothing is visible, before the block ends. When it ends with
-an exception nothing happens at all. A batch that only inserts is prepared again when another writer
-was faster; one with updates or deletes reports the conflict instead, because what it decided was
-decided on what it had read.
+Nothing is checked against the graph, and nothing is visible, before the block ends. When it ends
+with an exception nothing happens at all. A batch that only inserts is prepared again when another
+writer was faster; one with updates or deletes reports the conflict instead, because what it
+decided was decided on what it had read.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType, entity_id
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.staging import membership
 from omnigraph.write.changes import Changes, Mode, Preparer
 
@@ -68,7 +69,7 @@ class Batch:
         self._updates: dict[str, dict[str, Row]] = {}
         self._deletes: dict[str, dict[str, None]] = {}
 
-    # -- collecting ---------------------------------------------------------------------------------
+    # -- collecting --------------------------------------------------------------------------------
 
     def insert(self, type_name: str, values: Mapping[str, Any]) -> str:
         """Add a node; returns its id. A node whose key exists already is replaced."""
@@ -107,7 +108,7 @@ class Batch:
         """Remove an edge."""
         self._deletes.setdefault(self._edge(type_name).key, {})[id] = None
 
-    # -- committing -----------------------------------------------------------------------------------
+    # -- committing --------------------------------------------------------------------------------
 
     def commit(self) -> Commit | None:
         """Make the batch visible, all of it or nothing."""
@@ -121,7 +122,7 @@ class Batch:
         """The type keys this batch changes."""
         return sorted({*self._inserts, *self._updates, *self._deletes})
 
-    # -- inside -----------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _prepare(self) -> PreparedWrite:
         snapshot = self._snapshot()
@@ -218,6 +219,14 @@ def _accept_value(entity_type: NodeType | EdgeType, name: str, value: Any) -> An
     if declared is None:
         raise InvalidInput(f"{entity_type.name} has no property {name}")
     return declared.type.accept(value)
+
+
+def entity_id(node: NodeType, row: Row) -> str:
+    """The id of a keyed node: a pure function of its stored key values."""
+    spelled = [node.properties[name].type.scalar.spell(row[name]) for name in node.key_properties]
+    if len(spelled) == 1:
+        return spelled[0]
+    return json.dumps(spelled, ensure_ascii=False, separators=(",", ":"))
 
 
 def _ids(ids: list[str]) -> pa.Array:

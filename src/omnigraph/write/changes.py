@@ -1,8 +1,9 @@
 """Preparing a write: from rows and ids per type to staged tables and what they rely on.
 
 The preparer reads one snapshot, resolves what follows from the change (a deleted node takes its
-edges along), checks that every edge has both ends, stages one table per touched type, and states the
-read set: endpoint types must not lose nodes, and edge types must not gain edges, before it lands.
+edges along), checks that every edge has both ends, stages one table per touched type, and states
+the read set: endpoint types must not lose nodes, and edge types must not gain edges, before it
+lands.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Preparer:
             expected_head,
         )
 
-    # -- what follows from a change -----------------------------------------------------------------
+    # -- what follows from a change ----------------------------------------------------------------
 
     def _with_cascades(self, deletes: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         """Add to deleted nodes every edge that touches them."""
@@ -141,7 +142,7 @@ class Preparer:
                 details={"type_name": edge.name, "missing": len(missing)},
             )
 
-    # -- staging --------------------------------------------------------------------------------------
+    # -- staging -----------------------------------------------------------------------------------
 
     def _stage(
         self,

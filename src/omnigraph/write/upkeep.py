@@ -1,8 +1,8 @@
 """Light upkeep: what a graph does for itself after many small writes.
 
-A type whose table has gathered many small fragments is compacted, as a write of its own that adds no
-graph commit. Upkeep never waits and never fails a user's write: when another writer is faster, the
-next write tries again.
+A type whose table has gathered many small fragments is compacted, as a write of its own that adds
+no graph commit. Upkeep never waits and never fails a user's write: when another writer is faster,
+the next write tries again.
 """
 
 from __future__ import annotations

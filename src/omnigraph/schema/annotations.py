@@ -1,0 +1,223 @@
+"""What annotations mean, and where they may stand.
+
+Turns the annotations of one property or one type into plain facts and reports the ones that make
+no sense. Whether the facts agree with other properties and types is decided in ``resolve``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.schema.ast import Annotation, PropertyDecl, TypeKind
+from omnigraph.schema.parser import CONSTRAINT_WORDS
+from omnigraph.schema.parts import CustomAnnotation, Embed
+from omnigraph.syntax import Diagnostics, Span
+
+SUGAR: Final = ("key", "unique", "index")
+"""Constraints that may be written as an annotation of one property."""
+
+ONCE: Final = frozenset((*SUGAR, "embed", "description", "instruction", "rename_from"))
+"""Annotations with a meaning; each at most once per place. All others are kept as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """``@rename_from``: the name something had before."""
+
+    old: str
+    span: Span
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyNotes:
+    """What the annotations of a property say."""
+
+    description: str | None = None
+    embed: Embed | None = None
+    embed_span: Span | None = None
+    hint: Hint | None = None
+    sugar: tuple[tuple[str, Span], ...] = ()
+    custom: tuple[CustomAnnotation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNotes:
+    """What the annotations of a node or edge type say."""
+
+    description: str | None = None
+    instruction: str | None = None
+    hint: Hint | None = None
+    custom: tuple[CustomAnnotation, ...] = ()
+
+
+def property_notes(
+    declaration: PropertyDecl, kind: TypeKind, diagnostics: Diagnostics
+) -> PropertyNotes:
+    known = _known(declaration.annotations, diagnostics)
+    for word in ("range", "check"):
+        _needs_arguments(declaration.annotations, word, diagnostics)
+    if "instruction" in known:
+        diagnostics.error(
+            "S60",
+            "`@instruction` cannot stand on a property",
+            known["instruction"].span,
+            remedy="Use `@description`, or put the instruction on the type.",
+        )
+    sugar = tuple((word, known[word].span) for word in SUGAR if word in known)
+    embed = known.get("embed")
+    return PropertyNotes(
+        description=_text(known.get("description"), "S60", diagnostics),
+        embed=_embed(embed, declaration, kind, diagnostics) if embed else None,
+        embed_span=embed.span if embed else None,
+        hint=_hint(known.get("rename_from"), diagnostics),
+        sugar=sugar,
+        custom=_custom(declaration.annotations),
+    )
+
+
+def type_notes(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> TypeNotes:
+    known = _known(annotations, diagnostics)
+    for annotation in annotations:
+        word = annotation.name.text
+        if word in CONSTRAINT_WORDS:
+            diagnostics.error(
+                "S19",
+                f"`@{word}` cannot stand on a type",
+                annotation.span,
+                remedy=f"Put it on a property, or write `@{word}(…)` in the body.",
+            )
+        elif word == "embed":
+            diagnostics.error(
+                "S18",
+                "`@embed` cannot stand on a type",
+                annotation.span,
+                remedy="Put it on the Vector property that holds the embedding.",
+            )
+    return TypeNotes(
+        description=_text(known.get("description"), "S60", diagnostics),
+        instruction=_text(known.get("instruction"), "S60", diagnostics),
+        hint=_hint(known.get("rename_from"), diagnostics),
+        custom=_custom(annotations),
+    )
+
+
+def _known(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> dict[str, Annotation]:
+    """The annotations that have a meaning, by name; repeated ones are reported."""
+    known: dict[str, Annotation] = {}
+    for annotation in annotations:
+        word = annotation.name.text
+        if word == "card":
+            diagnostics.error(
+                "S25",
+                "`@card` needs bounds and stands directly after the target of an edge",
+                annotation.span,
+                remedy="Write for example `edge Owns: Person -> Car @card(0..3)`.",
+            )
+        elif word in known:
+            code = {"embed": "S18", "rename_from": "S61"}.get(word, "S60")
+            diagnostics.error(
+                "S19" if word in SUGAR else code,
+                f"`@{word}` is given twice",
+                annotation.span,
+                remedy="Remove one of them.",
+            )
+        elif word in ONCE:
+            known[word] = annotation
+    return known
+
+
+def _needs_arguments(
+    annotations: Sequence[Annotation], word: str, diagnostics: Diagnostics
+) -> None:
+    code, example = {"range": ("S23", "age, 0..120"), "check": ("S24", 'code, "^[A-Z]+$"')}[word]
+    for annotation in annotations:
+        if annotation.name.text == word:
+            diagnostics.error(
+                code,
+                f"`@{word}` needs arguments",
+                annotation.span,
+                remedy=f"Write it in the body, for example `@{word}({example})`.",
+            )
+
+
+def _text(annotation: Annotation | None, code: str, diagnostics: Diagnostics) -> str | None:
+    """The one non-blank string of a documentation annotation."""
+    if annotation is None:
+        return None
+    arguments = annotation.arguments
+    if len(arguments) == 1 and isinstance(arguments[0].value, str) and arguments[0].value.strip():
+        return arguments[0].value
+    word = annotation.name.text
+    diagnostics.error(
+        code,
+        f"`@{word}` takes exactly one text, and it must not be blank",
+        annotation.span,
+        remedy=f'Write `@{word}("…")`.',
+    )
+    return None
+
+
+def _hint(annotation: Annotation | None, diagnostics: Diagnostics) -> Hint | None:
+    old = _text(annotation, "S61", diagnostics)
+    return None if annotation is None or old is None else Hint(old, annotation.span)
+
+
+def _embed(
+    annotation: Annotation, declaration: PropertyDecl, kind: TypeKind, diagnostics: Diagnostics
+) -> Embed | None:
+    """The source and model of an embedding; whether the source exists is checked later."""
+    if kind == "edge":
+        diagnostics.error("S26", "`@embed` cannot stand on an edge", annotation.span)
+        return None
+    if not declaration.type.type.is_vector:
+        message = f"`@embed` needs a Vector property, `{declaration.name.text}` is not one"
+        _embed_error(annotation.span, message, diagnostics)
+        return None
+    source = annotation.arguments[0].value if annotation.arguments else None
+    if not isinstance(source, str) or not source.strip():
+        _embed_error(annotation.span, "`@embed` needs the name of a source property", diagnostics)
+        return None
+    model: str | None = None
+    for argument in annotation.arguments[1:]:
+        keyword = argument.keyword.text if argument.keyword else ""
+        if keyword != "model":
+            span = argument.keyword.span if argument.keyword else argument.span
+            message = f"`@embed` has no argument `{keyword}`"
+            _embed_error(span, message, diagnostics, hint="did you mean `model`?")
+        elif model is not None or not isinstance(argument.value, str) or not argument.value.strip():
+            _embed_error(argument.span, "`model` takes one text, once", diagnostics)
+        else:
+            model = argument.value
+    return Embed(source, model)
+
+
+def _embed_error(
+    span: Span, message: str, diagnostics: Diagnostics, hint: str | None = None
+) -> None:
+    diagnostics.error(
+        "S18",
+        message,
+        span,
+        hint=hint,
+        remedy='Write for example `vec: Vector(384) @embed(title, model="m")`.',
+    )
+
+
+def _custom(annotations: Sequence[Annotation]) -> tuple[CustomAnnotation, ...]:
+    """Annotations without a meaning here, in an order that does not depend on the text."""
+    found = []
+    for annotation in annotations:
+        word = annotation.name.text
+        if word in ONCE or word in CONSTRAINT_WORDS or word == "card":
+            continue
+        value = annotation.arguments[0].value if annotation.arguments else None
+        keywords = tuple(
+            (argument.keyword.text, argument.value)
+            for argument in annotation.arguments[1:]
+            if argument.keyword
+        )
+        found.append(CustomAnnotation(word, value, keywords))
+    return tuple(sorted(found, key=lambda item: (item.name, repr(item))))
