@@ -222,9 +222,9 @@ class ObstoreObjects:
                 # Refused, yet nothing is there: it was deleted meanwhile. Try again.
             elif not (isinstance(failure, StorageFailure) and failure.retryable):
                 break
-        if unsure or failure is None:
-            raise self._unknown(path)
-        raise failure
+        if unsure and self._holder(path, unsure) == claim:
+            return
+        raise failure if failure is not None and not unsure else self._unknown(path)
 
     def _put_claimed(
         self, key: str, path: str, data: bytes, mode: str | dict[str, str], claim: str

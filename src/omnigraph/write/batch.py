@@ -14,6 +14,7 @@ decided was decided on what it had read.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType, entity_id
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.staging import membership
 from omnigraph.write.changes import Changes, Mode, Preparer
 
@@ -218,6 +219,14 @@ def _accept_value(entity_type: NodeType | EdgeType, name: str, value: Any) -> An
     if declared is None:
         raise InvalidInput(f"{entity_type.name} has no property {name}")
     return declared.type.accept(value)
+
+
+def entity_id(node: NodeType, row: Row) -> str:
+    """The id of a keyed node: a pure function of its stored key values."""
+    spelled = [node.properties[name].type.scalar.spell(row[name]) for name in node.key_properties]
+    if len(spelled) == 1:
+        return spelled[0]
+    return json.dumps(spelled, ensure_ascii=False, separators=(",", ":"))
 
 
 def _ids(ids: list[str]) -> pa.Array:

@@ -1,0 +1,213 @@
+"""Writing from Python: all of it or nothing, every edge with both ends, conflicts typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.graphs import PEOPLE, people_graph, repository, rows
+
+import omnigraph
+from omnigraph.errors import (
+    EntityNotFound,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    ReadSetConflict,
+    VersionConflict,
+)
+from omnigraph.graph import Graph
+from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return people_graph(tmp_path / "g")
+
+
+def test_a_batch_is_one_commit_however_many_changes_it_has(graph: Graph) -> None:
+    before = len(graph.commits())
+    with graph.write() as w:
+        cy = w.insert("Person", {"name": "cy", "age": 5})
+        w.insert_edge("Knows", cy, "ana")
+        w.update("Person", "bo", {"age": 41})
+        w.delete("City", "Oslo")
+    assert len(graph.commits()) == before + 1
+    assert {k: r["age"] for k, r in rows(graph, "node:Person").items()} == {
+        "ana": 30,
+        "bo": 41,
+        "cy": 5,
+    }
+    assert rows(graph, "node:City") == {}
+
+
+def test_a_block_that_fails_changes_nothing(graph: Graph) -> None:
+    before = graph.snapshot()
+    with pytest.raises(ZeroDivisionError), graph.write() as w:
+        w.insert("City", {"name": "Rome"})
+        raise ZeroDivisionError
+    assert graph.snapshot() == before
+
+
+def test_a_batch_without_effect_makes_no_commit(graph: Graph) -> None:
+    before = graph.snapshot()
+    with graph.write():
+        pass
+    with graph.write() as w:
+        w.delete("Person", "nobody")
+    assert graph.snapshot() == before
+
+
+def test_M_11_inserting_an_existing_key_replaces_the_whole_node(graph: Graph) -> None:
+    with graph.write() as w:
+        w.insert("Person", {"name": "ana"})
+    assert rows(graph, "node:Person")["ana"]["age"] is None
+    assert len(rows(graph, "node:Person")) == 2
+
+
+def test_M_31_deleting_a_node_takes_its_edges_along(graph: Graph) -> None:
+    with graph.write() as w:
+        w.delete("Person", "ana")
+    assert rows(graph, "edge:Knows") == {}
+    assert rows(graph, "edge:LivesIn") == {}
+    assert set(rows(graph, "node:Person")) == {"bo"}
+
+
+@pytest.mark.parametrize(("source", "target"), [("ghost", "ana"), ("ana", "ghost")])
+def test_M_42_an_edge_needs_both_ends(graph: Graph, source: str, target: str) -> None:
+    before = graph.snapshot()
+    with pytest.raises(InvalidInput, match="ghost"), graph.write() as w:
+        w.insert_edge("Knows", source, target)
+    assert graph.snapshot() == before
+
+
+def test_an_edge_to_a_node_deleted_in_the_same_batch_is_refused(graph: Graph) -> None:
+    with pytest.raises(InvalidInput, match="bo"), graph.write() as w:
+        w.delete("Person", "bo")
+        w.insert_edge("Knows", "ana", "bo")
+
+
+def test_bad_values_are_refused_when_they_are_given(graph: Graph) -> None:
+    with graph.write() as w:
+        with pytest.raises(InvalidInput):
+            w.insert("Person", {"name": 7})
+        with pytest.raises(InvalidInput, match="required"):
+            w.insert("Person", {"age": 7})
+        with pytest.raises(InvalidInput, match="no property"):
+            w.insert("Person", {"name": "x", "shoe": 7})
+        with pytest.raises(InvalidInput):
+            w.insert("Person", {"name": "x", "age": 2**31})
+        with pytest.raises(InvalidInput, match="key"):
+            w.update("Person", "ana", {"name": "anna"})
+        with pytest.raises(NotFound):
+            w.insert("Ghost", {})
+
+
+def test_updating_what_does_not_exist_is_an_error(graph: Graph) -> None:
+    with pytest.raises(EntityNotFound), graph.write() as w:
+        w.update("Person", "ghost", {"age": 1})
+
+
+def test_ids_with_quotes_and_unicode_survive(graph: Graph) -> None:
+    odd = ["o'hara", 'say "hi"', "naïve ☃", "a\\b", "'; DROP TABLE x; --", "tab\there"]
+    with graph.write() as w:
+        for name in odd:
+            w.insert("Person", {"name": name})
+    with graph.write() as w:
+        for name in odd:
+            w.update("Person", name, {"age": 1})
+    assert {k for k, r in rows(graph, "node:Person").items() if r["age"] == 1} == set(odd)
+
+
+def test_M_6_an_expected_head_that_moved_is_a_precondition_failure(graph: Graph) -> None:
+    head = graph.snapshot().commit_id
+    with graph.write(expected_head=head) as w:
+        w.insert("City", {"name": "Rome"})
+    with pytest.raises(PreconditionFailed) as failed, graph.write(expected_head=head) as w:
+        w.insert("City", {"name": "Bern"})
+    assert failed.value.details == {"expected": head, "actual": graph.snapshot().commit_id}
+    assert "Bern" not in rows(graph, "node:City")
+
+
+def test_M_7_inserts_are_prepared_again_when_somebody_was_faster(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = omnigraph.open(graph.uri)
+    with graph.write() as w:
+        w.insert("City", {"name": "Rome"})
+        _write_between_preparing_and_committing(monkeypatch, graph, other)
+    assert set(rows(graph, "node:City")) == {"Oslo", "Rome", "Bern"}
+
+
+def test_M_7_updates_report_the_conflict_instead(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = omnigraph.open(graph.uri)
+    with pytest.raises(VersionConflict), graph.write() as w:
+        w.delete("City", "Oslo")
+        _write_between_preparing_and_committing(monkeypatch, graph, other)
+    assert set(rows(graph, "node:City")) == {"Oslo", "Bern"}
+
+
+def _write_between_preparing_and_committing(
+    monkeypatch: pytest.MonkeyPatch, graph: Graph, other: Graph
+) -> None:
+    real, calls = graph._transaction.commit, []
+
+    def commit(prepared: object) -> object:
+        calls.append(prepared)
+        if len(calls) == 1:
+            with other.write() as w:
+                w.insert("City", {"name": "Bern"})
+        return real(prepared)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(graph._transaction, "commit", commit)
+
+
+def test_an_edge_and_the_deletion_of_its_end_cannot_both_land(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = omnigraph.open(graph.uri)
+    real, calls = graph._transaction.commit, []
+
+    def commit(prepared: object) -> object:
+        calls.append(prepared)
+        if len(calls) == 1:
+            with other.write() as w:
+                w.delete("City", "Oslo")
+        return real(prepared)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(graph._transaction, "commit", commit)
+    # The insert is prepared again after its read set changed, and then finds the city gone.
+    with pytest.raises(InvalidInput, match="Oslo"), graph.write() as w:
+        w.insert_edge("LivesIn", "bo", "Oslo")
+    assert rows(graph, "edge:LivesIn") == {}
+
+
+def test_the_deletion_of_a_node_and_a_new_edge_to_it_cannot_both_land(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = omnigraph.open(graph.uri)
+    real = graph._transaction.commit
+
+    def commit(prepared: object) -> object:
+        with other.write() as w:
+            w.insert_edge("LivesIn", "bo", "Oslo")
+        return real(prepared)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(graph._transaction, "commit", commit)
+    with pytest.raises((ReadSetConflict, VersionConflict)), graph.write() as w:
+        w.delete("City", "Oslo")
+    assert set(rows(graph, "node:City")) == {"Oslo"}
+
+
+def test_many_small_writes_compact_their_table_without_a_commit(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", PEOPLE)
+    for i in range(SMALL_FRAGMENTS_MAX + 5):
+        with graph.write() as w:
+            w.insert("City", {"name": f"c{i}"})
+    view = repository(graph)
+    table = view.tables.open(view.main.current().pins["node:City"].ref)
+    assert len(table.fragments) < 10
+    assert table.rows == SMALL_FRAGMENTS_MAX + 5
+    assert len(graph.commits()) == SMALL_FRAGMENTS_MAX + 5 + 1
