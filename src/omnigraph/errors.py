@@ -3,7 +3,8 @@
     OmnigraphError
     ├── InvalidInput                 the request itself is wrong; repeating it cannot help
     │   ├── LanguageError            schema or query text that cannot be used
-    │   │   └── SourceError          with every finding and its place (in ``omnigraph.syntax``)
+    │   │   ├── SourceError          with every finding and its place (in ``omnigraph.syntax``)
+    │   │   └── ParameterError       values that do not fit the parameters of a query
     │   ├── InvalidValue             a value that does not fit its declared type
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
     │   └── ReadOnly                 a write through a handle opened read-only
@@ -12,6 +13,7 @@
     │   ├── BranchNotFound
     │   ├── CommitNotFound
     │   ├── TypeNotFound
+    │   ├── QueryNotFound            the text holds no query of this name
     │   ├── EntityNotFound
     │   └── ObjectNotFound           an object of the store (control files)
     ├── AlreadyExists
@@ -43,7 +45,7 @@ imports nothing, and nobody matches on message text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -109,6 +111,18 @@ class LanguageError(InvalidInput):
     default_remedy = "Correct the marked places in the text."
 
 
+class ParameterError(LanguageError):
+    """The values given to a query do not fit its parameters. ``problems`` holds all of them."""
+
+    code = "invalid_parameters"
+    default_remedy = "Give every required parameter a value of its declared type."
+
+    def __init__(self, problems: Sequence[Mapping[str, Any]], *, remedy: str | None = None) -> None:
+        message = "; ".join(str(problem["message"]) for problem in problems)
+        super().__init__(message, remedy=remedy, details={"parameters": list(problems)})
+        self.problems = tuple(problems)
+
+
 class InvalidValue(InvalidInput):
     code = "invalid_value"
     default_remedy = "Give a value of the declared type."
@@ -148,6 +162,11 @@ class CommitNotFound(NotFound):
 class TypeNotFound(NotFound):
     code = "type_not_found"
     default_remedy = "Show the schema's types with `omnigraph snapshot`."
+
+
+class QueryNotFound(NotFound):
+    code = "query_not_found"
+    default_remedy = "Use the name of a query in the text."
 
 
 class EntityNotFound(NotFound):

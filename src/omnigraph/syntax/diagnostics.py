@@ -171,6 +171,11 @@ class Diagnostics:
         self.add(Diagnostic(code, message, span, "warning", (), hint, remedy))
 
     @property
+    def found(self) -> tuple[Diagnostic, ...]:
+        """The findings in the order they were added: the order in which rules are checked."""
+        return tuple(self._items)
+
+    @property
     def items(self) -> tuple[Diagnostic, ...]:
         """The findings in text order; those without a place come first."""
         return tuple(sorted(self._items, key=lambda item: item.span or Span(-1, -1)))

@@ -164,6 +164,10 @@ class TokenStream:
         """Note what would also have been right here, for the message of a later ``fail``."""
         self._tried.extend(what)
 
+    def try_for_words(self, *words: str) -> None:
+        """The same for words, which a misspelt one is then compared with."""
+        self._words.extend(words)
+
     def fail(
         self,
         message: str | None = None,
