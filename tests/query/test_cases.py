@@ -60,9 +60,7 @@ def test_checking(case: dict[str, Any]) -> None:
             assert [item["kind"] for item in result] == case["kinds"]
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CHECKED if not case.get("codes")], ids=case_id
-)
+@pytest.mark.parametrize("case", [case for case in CHECKED if not case.get("codes")], ids=case_id)
 def test_formatting_keeps_the_meaning(case: dict[str, Any]) -> None:
     text = query_text(case)
     once = format_queries(text)
