@@ -160,9 +160,9 @@ class WriteTransaction:
                 self._undo(branch, record, moved - 1)
                 raise self._lost_to_another_writer(branch, record, refusal) from refusal
             except OmnigraphError:
-                resolution = self._undo(branch, record, moved)
-                if resolution is not None and resolution.action is Action.ROLLED_FORWARD:
-                    return resolution.commit  # only an answer had been lost
+                visible = self._undo(branch, record, moved)
+                if visible is not None:
+                    return visible
                 raise
             self._delete_record(record, holding)
             return commit
@@ -218,19 +218,38 @@ class WriteTransaction:
             )
         hit("record.after_delete")
 
-    def _undo(self, branch: Branch, record: RecoveryRecord, moved: int) -> Resolution | None:
-        """After a failure between A and C: leave the branch as it was, if that can be done now."""
+    def _undo(self, branch: Branch, record: RecoveryRecord, moved: int) -> Commit | None:
+        """After a failure between A and C: leave the branch as it was.
+
+        Returns the commit if it turns out that only an answer was lost and the write is visible.
+        """
+        pending = Pending(record.path, record)
         try:
             if moved:
-                return self.recovery.resolve_own(branch, record)
-            self.recovery.pending.remove(Pending(record.path, record))
+                resolution = self.recovery.resolve_own(branch, record)
+                return resolution.commit if resolution.action is Action.ROLLED_FORWARD else None
+            self.recovery.pending.remove(pending)
+            return None
         except OmnigraphError as second:
-            log.warning(
-                "the failed write %s is undone by the next write: %s",
-                record.operation_id,
-                second.message,
-            )
-        return None
+            log.warning("the failed write %s waits: %s", record.operation_id, second.message)
+            return self._leave_aborted(branch, pending, second)
+
+    def _leave_aborted(
+        self, branch: Branch, pending: Pending, second: OmnigraphError
+    ) -> Commit | None:
+        """It cannot be undone now: say durably that it must be, so that "failed" stays true."""
+        record = pending.record
+        try:
+            self._objects.put(pending.abort_path, b"{}")
+            state = self._repository.manifest(branch).current()
+            decision = decide(self._store, record, state, aborted=True)
+        except OmnigraphError as third:
+            raise OutcomeUnknown(
+                f"the write failed, and so did undoing it ({second.message}); the next write to "
+                "the branch decides it",
+                details={"commit_id": record.operation_id},
+            ) from third
+        return decision.commit
 
     def _decided_by_another(
         self, branch: Branch, record: RecoveryRecord, lost: OwnershipLost
