@@ -17,9 +17,12 @@ import logging
 import random
 import time
 
+from omnigraph.commit.audit import Action
+from omnigraph.commit.decision import Way, decide
 from omnigraph.commit.drift import TableDrift, find_drift
 from omnigraph.commit.holding import Holding, active
 from omnigraph.commit.ownership import this_process
+from omnigraph.commit.pending import Pending
 from omnigraph.commit.prepared import PreparedWrite
 from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
@@ -74,9 +77,12 @@ class WriteTransaction:
         deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
         while True:
             with turn(self._repository.location.uri, branch.incarnation, keys):
+                record = self._record(branch, prepared)
+                # Refusing now costs one look; refusing in phase C would cost a roll-back.
+                record.requirements.check(self._repository.manifest(branch).current())
                 drift = self._first_drift(prepared)
                 if drift is None:
-                    return self._commit_in_turn(branch, prepared)
+                    return self._commit_in_turn(branch, prepared, record)
             self._deal_with_drift(branch, *drift, deadline)
 
     # -- before A ----------------------------------------------------------------------------------
@@ -125,8 +131,9 @@ class WriteTransaction:
 
     # -- A to D ------------------------------------------------------------------------------------
 
-    def _commit_in_turn(self, branch: Branch, prepared: PreparedWrite) -> Commit | None:
-        record = self._record(branch, prepared)
+    def _commit_in_turn(
+        self, branch: Branch, prepared: PreparedWrite, record: RecoveryRecord
+    ) -> Commit | None:
         if not prepared.tables:
             return self._repository.manifest(branch).publish(record.publication()).commit
         with active(record.operation_id):
@@ -145,10 +152,18 @@ class WriteTransaction:
                         hit("table.after_commit")
                     holding.prove()
                     commit = self._repository.manifest(branch).publish(record.publication()).commit
+            except OwnershipLost as lost:
+                return self._decided_by_another(branch, record, lost)
+            except OutcomeUnknown:
+                raise  # touching anything now could harm: whoever looks the id up decides
             except CommitRefused as refusal:
-                raise self._undo(branch, record, moved - 1, refusal) from refusal
-            except OmnigraphError as failure:
-                raise self._undo(branch, record, moved, failure) from failure
+                self._undo(branch, record, moved - 1)
+                raise self._lost_to_another_writer(branch, record, refusal) from refusal
+            except OmnigraphError:
+                resolution = self._undo(branch, record, moved)
+                if resolution is not None and resolution.action is Action.ROLLED_FORWARD:
+                    return resolution.commit  # only an answer had been lost
+                raise
             self._delete_record(record, holding)
             return commit
 
@@ -203,26 +218,29 @@ class WriteTransaction:
             )
         hit("record.after_delete")
 
-    def _undo(
-        self, branch: Branch, record: RecoveryRecord, moved: int, failure: OmnigraphError
-    ) -> OmnigraphError:
+    def _undo(self, branch: Branch, record: RecoveryRecord, moved: int) -> Resolution | None:
         """After a failure between A and C: leave the branch as it was, if that can be done now."""
-        if isinstance(failure, OwnershipLost | OutcomeUnknown):
-            return failure  # somebody else decides, or nobody can: touching anything could harm
         try:
             if moved:
-                self.recovery.resolve_own(branch, record)
-            else:
-                self._objects.delete(record.path)
+                return self.recovery.resolve_own(branch, record)
+            self.recovery.pending.remove(Pending(record.path, record))
         except OmnigraphError as second:
             log.warning(
                 "the failed write %s is undone by the next write: %s",
                 record.operation_id,
                 second.message,
             )
-        if isinstance(failure, CommitRefused):
-            return self._lost_to_another_writer(branch, record, failure)
-        return failure
+        return None
+
+    def _decided_by_another(
+        self, branch: Branch, record: RecoveryRecord, lost: OwnershipLost
+    ) -> Commit | None:
+        """Another process took this write over: success if it was published, else the error."""
+        state = self._repository.manifest(branch).current()
+        decision = decide(self._store, record, state)
+        if decision.way is Way.PUBLISHED:
+            return decision.commit
+        raise lost
 
     def _lost_to_another_writer(
         self, branch: Branch, record: RecoveryRecord, refusal: Conflict
