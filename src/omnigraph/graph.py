@@ -6,6 +6,7 @@ business of the rooms below, and every name here is public API.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,9 @@ from omnigraph.write.upkeep import tend
 
 if TYPE_CHECKING:
     import os
+
+# A library does not print; here and not in the package, which must stay quick to import.
+logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
 def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:

@@ -6,10 +6,8 @@ the exit codes. It must never decide what a result is.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TextIO, cast
@@ -48,6 +46,8 @@ def print_result(result: Result, *, as_json: bool) -> None:
 
 
 def print_json(data: Any) -> None:
+    import json
+
     plain = (sys.stdout.encoding or "ascii").lower().replace("-", "") != "utf8"
     print(json.dumps(data, indent=2, ensure_ascii=plain))
 
@@ -101,6 +101,8 @@ def report_usage(message: str, remedy: str, *, as_json: bool) -> int:
 def report_defect(error: Exception, *, as_json: bool) -> int:
     """Print an error that is not one of ours; return the exit code."""
     if os.environ.get(DEBUG_VARIABLE):
+        import traceback
+
         traceback.print_exc()
     message = f"{type(error).__name__}: {error}"
     remedy = f"This is a defect in Omnigraph: please report it with {DEBUG_VARIABLE}=1 set."
