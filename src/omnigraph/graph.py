@@ -49,7 +49,7 @@ def open(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph:
     """Open a graph; unless read-only, unfinished writes of dead processes are resolved."""
     graph = Graph(Repository.open(parse_location(uri)), read_only=read_only)
     if not read_only:
-        graph.recover()
+        graph.recovered_at_open = graph.recover()
     return graph
 
 
@@ -61,6 +61,7 @@ class Graph:
         self._read_only = read_only
         self._transaction = WriteTransaction(repository, read_only=read_only)
         self._operator = Operator(repository, self._transaction.recovery)
+        self.recovered_at_open = Recovered([], [], [])
 
     # -- looking -----------------------------------------------------------------------------------
 
