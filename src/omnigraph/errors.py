@@ -7,6 +7,7 @@
     │   │   └── ParameterError       values that do not fit the parameters of a query
     │   ├── InvalidValue             a value that does not fit its declared type
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
+    │   ├── NotAvailable             something this version of the program does not do
     │   └── ReadOnly                 a write through a handle opened read-only
     ├── NotFound                     something named does not exist
     │   ├── GraphNotFound            nothing at this location, or it is not a graph
@@ -131,6 +132,12 @@ class InvalidValue(InvalidInput):
 class UnsupportedLocation(InvalidInput):
     code = "unsupported_location"
     default_remedy = "Use a local path, a file:// URI or an s3:// URI."
+
+
+class NotAvailable(InvalidInput):
+    code = "not_available"
+    status = 501
+    default_remedy = "Use another way, or a newer version of Omnigraph."
 
 
 class ReadOnly(InvalidInput):

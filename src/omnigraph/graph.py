@@ -6,13 +6,13 @@ business of the rooms below, and every name here is public API.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.commit.audit import AuditRow, read_audit
+from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.prepared import WriteInfo
-from omnigraph.commit.recovery import Resolution
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
 from omnigraph.ids import new_ulid
@@ -34,6 +34,9 @@ from omnigraph.write.upkeep import tend
 if TYPE_CHECKING:
     import os
 
+# A library does not print; here and not in the package, which must stay quick to import.
+logging.getLogger("omnigraph").addHandler(logging.NullHandler())
+
 
 def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
     """Create a graph with the given schema text and open it."""
@@ -46,7 +49,7 @@ def open(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph:
     """Open a graph; unless read-only, unfinished writes of dead processes are resolved."""
     graph = Graph(Repository.open(parse_location(uri)), read_only=read_only)
     if not read_only:
-        graph.recover()
+        graph.recovered_at_open = graph.recover()
     return graph
 
 
@@ -57,6 +60,8 @@ class Graph:
         self._repository = repository
         self._read_only = read_only
         self._transaction = WriteTransaction(repository, read_only=read_only)
+        self._operator = Operator(repository, self._transaction.recovery)
+        self.recovered_at_open = Recovered([], [], [])
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -150,14 +155,21 @@ class Graph:
             found = self._repository.branch(branch)
             tend(self._repository, self._transaction, found, batch.touched)
 
-    def recover(self) -> list[Resolution]:
-        """Resolve what dead writers left, on every branch."""
-        self._transaction.require_writable()
-        return self._transaction.recovery.resolve_all()
+    def recover(self, *, set_aside: bool = False) -> Recovered:
+        """Resolve what dead writers left, on every branch.
 
-    def recoveries(self) -> list[AuditRow]:
+        ``set_aside`` also undoes writes whose records cannot be read, and keeps those files.
+        """
+        self._transaction.require_writable()
+        return self._operator.recover(set_aside=set_aside)
+
+    def pending_writes(self) -> list[PendingWrite]:
+        """Writes in flight and writes left by dead processes, with what will happen to them."""
+        return self._operator.pending()
+
+    def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
-        return read_audit(self._repository.tables)
+        return self._operator.finished()
 
     # -- being a handle ----------------------------------------------------------------------------
 

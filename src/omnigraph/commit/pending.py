@@ -28,10 +28,15 @@ class Pending:
     record: RecoveryRecord
     pulse: str = ""
     claims: tuple[str, ...] = ()
+    aborted: bool = False  # its owner gave up and said so: it must never be rolled forward
 
     @property
     def stem(self) -> str:
         return self.path.removesuffix(".json")
+
+    @property
+    def abort_path(self) -> str:
+        return f"{self.stem}.abort.json"
 
     @property
     def next_claim(self) -> str:
@@ -97,7 +102,8 @@ class PendingRecords:
         mine = [info for info in listed if info.path.startswith(f"{stem}.") and info.path != path]
         claims = tuple(sorted(i.path for i in mine if ".claim-" in i.path))
         pulse = json.dumps([(i.path, i.size, str(i.modified)) for i in mine])
-        return Pending(path, record, pulse, claims)
+        aborted = any(info.path == f"{stem}.abort.json" for info in mine)
+        return Pending(path, record, pulse, claims, aborted)
 
     def _record(self, path: str) -> RecoveryRecord:
         known = self._records.get(path)
