@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SOURCES := src tests examples benchmarks
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup demo test check crash bench docs format clean
@@ -27,18 +28,18 @@ $(READY): pyproject.toml uv.lock
 demo: $(READY)  ## run the main job end to end and show it
 	@$(BIN)/python examples/demo.py
 
-test: $(READY)  ## the tests (under 20 minutes on 2 cores)
-	@$(BIN)/python tests/run_suites.py
+test: check  ## the checks and the tests (under 20 minutes on 2 cores)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not crash and not bench"
 
 check: $(READY)  ## formatting, lint, types, import contracts
-	@$(BIN)/ruff format --check src tests examples benchmarks
-	@$(BIN)/ruff check src tests examples benchmarks
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 format: $(READY)  ## format the code
-	@$(BIN)/ruff format src tests examples benchmarks
-	@$(BIN)/ruff check --fix --quiet src tests examples benchmarks
+	@$(BIN)/ruff format $(SOURCES)
+	@$(BIN)/ruff check --fix --quiet $(SOURCES)
 
 crash: $(READY)  ## kill processes at every failpoint and check the promises (up to 60 minutes)
 	@$(BIN)/python -m pytest tests/crash -m crash

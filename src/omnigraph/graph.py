@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.commit.audit import AuditRow, read_audit
+from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.prepared import WriteInfo
-from omnigraph.commit.recovery import Resolution
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
 from omnigraph.ids import new_ulid
@@ -57,6 +56,7 @@ class Graph:
         self._repository = repository
         self._read_only = read_only
         self._transaction = WriteTransaction(repository, read_only=read_only)
+        self._operator = Operator(repository, self._transaction.recovery)
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -150,14 +150,21 @@ class Graph:
             found = self._repository.branch(branch)
             tend(self._repository, self._transaction, found, batch.touched)
 
-    def recover(self) -> list[Resolution]:
-        """Resolve what dead writers left, on every branch."""
-        self._transaction.require_writable()
-        return self._transaction.recovery.resolve_all()
+    def recover(self, *, set_aside: bool = False) -> Recovered:
+        """Resolve what dead writers left, on every branch.
 
-    def recoveries(self) -> list[AuditRow]:
+        ``set_aside`` also undoes writes whose records cannot be read, and keeps those files.
+        """
+        self._transaction.require_writable()
+        return self._operator.recover(set_aside=set_aside)
+
+    def pending_writes(self) -> list[PendingWrite]:
+        """Writes in flight and writes left by dead processes, with what will happen to them."""
+        return self._operator.pending()
+
+    def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
-        return read_audit(self._repository.tables)
+        return self._operator.finished()
 
     # -- being a handle ----------------------------------------------------------------------------
 

@@ -348,6 +348,12 @@ class PropertyType:
             return [None if item is None else export(item) for item in value]
         return export(value)
 
+    def spell(self, value: Stored) -> str:
+        """The canonical spelling of one stored value; lists and vectors have none."""
+        if not self.is_single:
+            raise InvalidValue(f"a value of type {self} has no canonical spelling")
+        return self.scalar.spell(value)
+
     def arrow_type(self) -> pa.DataType:
         """The physical type of the column."""
         import pyarrow as pa

@@ -15,7 +15,7 @@ from typing import Any
 from omnigraph.commit.ownership import Owner
 from omnigraph.errors import CorruptData
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
-from omnigraph.manifest.rows import Commit, Row
+from omnigraph.manifest.rows import Commit, Row, TablePin
 from omnigraph.storage.paths import RECOVERY_PREFIX
 from omnigraph.storage.tables import TableRef
 
@@ -38,6 +38,10 @@ class PlannedTable:
     def landing(self) -> TableRef:
         """The version this table will have when it has moved."""
         return self.target.at(self.target.version + 1)
+
+    def writes_in_place(self, pin: TablePin) -> bool:
+        """Whether the write goes to the published table itself rather than to a fork of it."""
+        return self.target.at(0) == pin.ref.at(0)
 
     def change(self, owner: str) -> TableChange:
         return TableChange(
@@ -139,6 +143,7 @@ def _row(data: Mapping[str, Any]) -> Row:
 def _unreadable(path: str, why: str) -> CorruptData:
     return CorruptData(
         f"the recovery record {path} cannot be read: {why}",
-        remedy="Writes to this branch wait for it: run `omnigraph recover` to set it aside safely.",
+        remedy="Writes to this branch are refused until it is gone: "
+        "`omnigraph recover --set-aside` undoes the write and keeps the file.",
         details={"path": path},
     )

@@ -103,14 +103,12 @@ class Publisher:
     # -- deciding ----------------------------------------------------------------------------------
 
     def _check(self, publication: Publication, state: ManifestState) -> None:
-        if publication.commit is not None:
-            mark = state.row(f"abandoned:{publication.commit.commit_id}")
-            if mark is not None:
-                raise OwnershipLost(
-                    "another process took over this write while it was paused, and undid it",
-                    remedy="Nothing of this write is visible. Repeat it on the current state.",
-                    details={"commit_id": publication.commit.commit_id},
-                )
+        if state.row(f"abandoned:{publication.operation_id}") is not None:
+            raise OwnershipLost(
+                "another process took over this write while it was paused, and undid it",
+                remedy="Nothing of this write is visible. Repeat it on the current state.",
+                details={"commit_id": publication.operation_id},
+            )
         publication.requirements.check(state)
 
     def _refused(self, publication: Publication, state: ManifestState) -> Published:

@@ -6,6 +6,8 @@ Pure code: no files, no tables, no pyarrow.
 from omnigraph.schema.accept import accept_schema, parse_schema
 from omnigraph.schema.ast import SchemaFile
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
+from omnigraph.schema.entity_id import entity_id, unique_tuple
+from omnigraph.schema.format import format_schema
 from omnigraph.schema.parts import (
     Cardinality,
     Check,
@@ -16,6 +18,8 @@ from omnigraph.schema.parts import (
     Property,
     Range,
 )
+from omnigraph.schema.plan import plan_schema
+from omnigraph.schema.steps import Plan, Step
 
 __all__ = [
     "AcceptedSchema",
@@ -28,9 +32,15 @@ __all__ = [
     "InterfaceType",
     "NodeType",
     "Origin",
+    "Plan",
     "Property",
     "Range",
     "SchemaFile",
+    "Step",
     "accept_schema",
+    "entity_id",
+    "format_schema",
     "parse_schema",
+    "plan_schema",
+    "unique_tuple",
 ]

@@ -114,6 +114,8 @@ class _Matcher:
             old = accepted.get(hint.old)
             if old is not None:
                 what = (item.kind, item.name, hint.old)
+                if hint.inherited and what in self.claims:
+                    continue
                 shown = f"property `{hint.old}` of {item.kind} type `{item.name}`"
                 if self.claim(what, name, hint.span, shown):
                     found[name] = old
@@ -140,10 +142,15 @@ class _Matcher:
                 hint.span,
             )
             return
+        guess = did_you_mean(hint.old, before.properties)
+        for _, types in _kinds(self.previous):
+            for other in types.values():
+                if hint.old in other.properties and guess is None:
+                    guess = f"{other.kind} type `{other.name}` has one, but properties do not move"
         self.error(
             f"there is no accepted property `{hint.old}` of {item.kind} type `{before.name}`",
             hint.span,
-            hint=did_you_mean(hint.old, before.properties),
+            hint=guess,
         )
 
     def error(self, message: str, span: Span, hint: str | None = None) -> None:

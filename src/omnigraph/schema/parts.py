@@ -65,6 +65,11 @@ class Range:
     low: float | None
     high: float | None
 
+    def __str__(self) -> str:
+        """The bounds as the schema language writes them."""
+        low = "" if self.low is None else shortest_float(self.low)
+        return f"{low}..{'' if self.high is None else shortest_float(self.high)}"
+
     def to_json(self) -> Json:
         return {
             "property": self.property,

@@ -52,7 +52,7 @@ def probe(root: str) -> None:
     """
     if root in _probed and os.path.isdir(root):
         return
-    os.makedirs(root, exist_ok=True)
+    _make_directories(root)
     first, second = (os.path.join(root, f".probe-{uuid.uuid4().hex}#{n}") for n in (0, 1))
     os.close(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
     try:
@@ -137,7 +137,11 @@ def _make_directories(directory: str) -> list[str]:
     while not os.path.isdir(missing):
         missing = os.path.dirname(missing)
         changed.append(missing)
-    os.makedirs(directory, exist_ok=True)
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except FileExistsError:
+        # Something is there under this name, and it is not a directory.
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory) from None
     return changed
 
 

@@ -167,7 +167,7 @@ def stage_index(
 
     with translated(f"building an index on {table.ref.path}"):
         built = table.dataset.create_index_uncommitted(
-            column, kind, name=name, fragment_ids=list(table.fragments)
+            column, kind, name=name, fragment_ids=list(table.fragments), replace=True
         )
         # Without this step an inverted index commits and then fails every search.
         built = table.dataset.merge_existing_index_segments([built])

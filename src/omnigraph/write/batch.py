@@ -14,7 +14,6 @@ decided was decided on what it had read.
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -34,7 +33,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType, entity_id
 from omnigraph.storage.staging import membership
 from omnigraph.write.changes import Changes, Mode, Preparer
 
@@ -75,7 +74,8 @@ class Batch:
         """Add a node; returns its id. A node whose key exists already is replaced."""
         node = self._node(type_name)
         row = _accept(node, values)
-        row["id"] = entity_id(node, row) if node.key_properties else new_ulid()
+        derived = entity_id(node, row)
+        row["id"] = new_ulid() if derived is None else derived
         self._inserts.setdefault(node.key, {})[row["id"]] = row
         return str(row["id"])
 
@@ -219,14 +219,6 @@ def _accept_value(entity_type: NodeType | EdgeType, name: str, value: Any) -> An
     if declared is None:
         raise InvalidInput(f"{entity_type.name} has no property {name}")
     return declared.type.accept(value)
-
-
-def entity_id(node: NodeType, row: Row) -> str:
-    """The id of a keyed node: a pure function of its stored key values."""
-    spelled = [node.properties[name].type.scalar.spell(row[name]) for name in node.key_properties]
-    if len(spelled) == 1:
-        return spelled[0]
-    return json.dumps(spelled, ensure_ascii=False, separators=(",", ":"))
 
 
 def _ids(ids: list[str]) -> pa.Array:

@@ -1,0 +1,155 @@
+"""The operator's view of recovery: what is pending, what will happen to it, and the way out.
+
+Looking changes nothing. ``recover`` resolves whatever may be resolved on every branch; a record
+that cannot be read is reported, and only set aside when that is asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.commit.audit import read_audit
+from omnigraph.commit.decision import Way, decide
+from omnigraph.commit.holding import is_active
+from omnigraph.commit.pending import Pending
+from omnigraph.commit.recovery import Recovery, Resolution
+from omnigraph.errors import CorruptData
+from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.manifest.repository import Repository
+from omnigraph.storage.paths import RECOVERY_PREFIX
+
+log = logging.getLogger("omnigraph.recovery")
+
+SET_ASIDE_PREFIX = f"{RECOVERY_PREFIX}_set_aside"
+_FORETOLD = {
+    Way.PUBLISHED: "it is published; only its record is left to remove",
+    Way.FORWARD: "it will be rolled forward",
+    Way.BACK: "it will be rolled back",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """One record, as an operator wants to see it."""
+
+    path: str
+    operation_id: str
+    branch: str | None
+    kind: str | None
+    actor: str | None
+    created_at_us: int | None
+    state: str
+    outlook: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "operation_id": self.operation_id,
+            "branch": self.branch,
+            "kind": self.kind,
+            "actor_id": self.actor,
+            "created_at": self.created_at_us,
+            "state": self.state,
+            "outlook": self.outlook,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What ``recover`` did and what it left."""
+
+    resolved: list[Resolution]
+    unreadable: list[str]
+    set_aside: list[str]
+
+
+class Operator:
+    """Inspects and drives recovery for a whole graph."""
+
+    def __init__(self, repository: Repository, recovery: Recovery) -> None:
+        self._repository = repository
+        self._recovery = recovery
+
+    def recover(self, *, set_aside: bool = False) -> Recovered:
+        """Resolve every branch's abandoned records. One list call when there is nothing."""
+        result = Recovered([], [], [])
+        waiting = self._recovery.pending.incarnations()
+        live = self._live() if waiting else {}
+        for incarnation in waiting:
+            branch = live.get(incarnation)
+            unreadable = self._recovery.pending.unreadable(incarnation)
+            if unreadable and set_aside:
+                for path in unreadable:
+                    self._set_aside(branch, path)
+                    result.set_aside.append(path)
+            elif unreadable:
+                log.warning("unreadable recovery records: %s", ", ".join(unreadable))
+                result.unreadable.extend(unreadable)
+                continue
+            if branch is None:
+                result.resolved.extend(self._recovery.discard(incarnation))
+            else:
+                result.resolved.extend(self._recovery.resolve(branch))
+        return result
+
+    def pending(self) -> list[PendingWrite]:
+        """Every record there is, with what will happen to it."""
+        found = []
+        live = self._live()
+        for incarnation in self._recovery.pending.incarnations():
+            branch = live.get(incarnation)
+            problems = self._recovery.pending.unreadable(incarnation)
+            found += [_unreadable(path, branch, p) for path, p in problems.items()]
+            if not problems:
+                found += [
+                    self._describe(pending, branch)
+                    for pending in self._recovery.pending.of_branch(incarnation)
+                ]
+        return found
+
+    def finished(self) -> list[dict[str, Any]]:
+        """Every finished recovery, newest first."""
+        return [row.to_json() for row in read_audit(self._repository.tables)]
+
+    def _live(self) -> dict[str, Branch]:
+        branches = all_branches(self._repository.main.current()).values()
+        return {branch.incarnation: branch for branch in branches}
+
+    def _describe(self, pending: Pending, branch: Branch | None) -> PendingWrite:
+        record = pending.record
+        if branch is None:
+            state, outlook = "orphaned", "its branch is gone; it will be discarded"
+        elif is_active(record.operation_id) or not self._recovery.pending.may_resolve(pending):
+            state, outlook = "in progress", "its owner is alive; nothing will be done to it"
+        else:
+            newest = self._repository.manifest(branch).current()
+            state = "abandoned"
+            outlook = _FORETOLD[decide(self._repository.tables, record, newest).way]
+            outlook += ", by the next write to the branch or `omnigraph recover`"
+        actor = None if record.commit is None else record.commit.actor
+        return PendingWrite(
+            pending.path,
+            record.operation_id,
+            record.branch,
+            record.kind,
+            actor,
+            record.created_at_us,
+            state,
+            outlook,
+        )
+
+    def _set_aside(self, branch: Branch | None, path: str) -> None:
+        """Undo the operation behind an unreadable record, and keep the file for inspection."""
+        operation_id = path.split("/")[-1].removesuffix(".json")
+        if branch is not None:
+            self._recovery.undo_unreadable(branch, operation_id)
+        self._repository.objects.rename(path, path.replace(RECOVERY_PREFIX, SET_ASIDE_PREFIX, 1))
+
+
+def _unreadable(path: str, branch: Branch | None, problem: CorruptData) -> PendingWrite:
+    operation_id = path.split("/")[-1].removesuffix(".json")
+    outlook = f"{problem.message}; `omnigraph recover --set-aside` undoes it and keeps the file"
+    name = None if branch is None else branch.name
+    return PendingWrite(path, operation_id, name, None, None, None, "unreadable", outlook)
