@@ -36,9 +36,7 @@ def incident(schema: AcceptedSchema, node_key: str) -> Iterator[tuple[EdgeType, 
                 yield edge, column
 
 
-def check_written_edges(
-    edge: EdgeType, image: Image, stored: StoredTypes, report: Report
-) -> None:
+def check_written_edges(edge: EdgeType, image: Image, stored: StoredTypes, report: Report) -> None:
     """Both ends of every written edge exist when the write is done."""
     import pyarrow.compute as pc
 
@@ -47,7 +45,9 @@ def check_written_edges(
         return
     for column, node_key in ends(edge):
         wanted = as_array(rows[column]).unique()
-        missing = without(wanted, _existing(image.get(node_key, _NOTHING), node_key, wanted, stored))
+        missing = without(
+            wanted, _existing(image.get(node_key, _NOTHING), node_key, wanted, stored)
+        )
         if not len(missing):
             continue
         mask = pc.is_in(rows[column], value_set=missing)
@@ -58,9 +58,7 @@ def check_written_edges(
         )
 
 
-def _existing(
-    nodes: TypeImage, node_key: str, wanted: pa.Array, stored: StoredTypes
-) -> pa.Array:
+def _existing(nodes: TypeImage, node_key: str, wanted: pa.Array, stored: StoredTypes) -> pa.Array:
     """Those of the wanted node ids that exist when the write is done."""
     import pyarrow as pa
 
@@ -105,7 +103,7 @@ def check_vanished_nodes(
                     id,
                     column,
                 )
-                for id, end in sorted(zip(*(left[c].to_pylist() for c in ("id", column))))
+                for id, end in _pairs(left, column)
             ),
             left.num_rows,
         )
@@ -120,9 +118,7 @@ def vanished(nodes: TypeImage, node_key: str, stored: StoredTypes) -> pa.Array:
     return empty_ids() if nodes.removed is None else nodes.removed
 
 
-def check_cardinality(
-    edge: EdgeType, image: Image, stored: StoredTypes, report: Report
-) -> None:
+def check_cardinality(edge: EdgeType, image: Image, stored: StoredTypes, report: Report) -> None:
     """The number of edges of every source that the write touches, unless the source goes away."""
     change = image.get(edge.key)
     if change is None or edge.cardinality == Cardinality():
@@ -141,9 +137,8 @@ def check_cardinality(
         count = counts[source]
         bound = f"max {high}" if high is not None and count > high else f"min {low}"
         if count < low or bound.startswith("max"):
-            message = (
-                f"@card violation on edge {edge.name}: source {source!r} has {count} edges ({bound})"
-            )
+            problem = f"source {source!r} has {count} edges ({bound})"
+            message = f"@card violation on edge {edge.name}: {problem}"
             report.add(Violation("cardinality", message, edge.key, source))
 
 
@@ -176,6 +171,11 @@ def _edges_after(
         found = stored.matching(edge.key, "src", sources, ["id", "src"])
         kept = without(as_array(found["id"]), change.superseded)
         yield as_array(found.filter(_is_in(found["id"], kept))["src"])
+
+
+def _pairs(edges: pa.Table, column: str) -> list[tuple[str, str]]:
+    """The ids of edges with one of their ends, in the order of the ids."""
+    return sorted(zip(edges["id"].to_pylist(), edges[column].to_pylist(), strict=True))
 
 
 def _is_in(column: pa.ChunkedArray, ids: pa.Array) -> pa.ChunkedArray:

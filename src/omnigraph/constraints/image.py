@@ -19,13 +19,15 @@ class TypeImage:
 
     ``rows`` are written entities in the order they were given. ``removed`` are ids that go away.
     ``replaces_all`` makes the rows the whole population. ``must_be_new`` forbids ids that are
-    stored. ``last_wins`` allows an id to be given twice; otherwise that is a violation.
+    stored; ``fresh`` says that all ids were just made, so that none can be. ``last_wins`` allows an
+    id to be given twice; otherwise that is a violation.
     """
 
     rows: pa.Table | None = None
     removed: pa.Array | None = None
     replaces_all: bool = False
     must_be_new: bool = False
+    fresh: bool = False
     last_wins: bool = True
 
     @cached_property
@@ -60,9 +62,7 @@ class StoredTypes(Protocol):
     def columns(self, key: str, columns: Sequence[str]) -> pa.Table:
         """Whole columns of a type."""
 
-    def matching(
-        self, key: str, column: str, values: pa.Array, columns: Sequence[str]
-    ) -> pa.Table:
+    def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """The entities of a type whose ``column`` has one of these values."""
 
 

@@ -95,9 +95,7 @@ def report_rows(
     for at in marked:
         id = rows["id"][at].as_py()
         message = f"{owner.name}.{name}{_of(id)}: {_value(rows[name][at])}{problem}"
-        violations.append(
-            Violation(rule, message, owner.key, id, name, *report.place(rows, at))
-        )
+        violations.append(Violation(rule, message, owner.key, id, name, *report.place(rows, at)))
     report.extend(violations, total)
 
 

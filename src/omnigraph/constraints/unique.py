@@ -23,7 +23,7 @@ def check_ids(
     """No id twice in one input, and none that exists where only new ones may be."""
     import pyarrow.compute as pc
 
-    if image.rows is None:
+    if image.rows is None or image.fresh:
         return
     if not image.last_wins:
         for at, first in _repeats(image.rows["id"], report):
@@ -140,5 +140,3 @@ def _shown(rows: pa.Table, columns: tuple[str, ...], at: int) -> str:
 def _also(report: Report, rows: pa.Table, first: int) -> str:
     file, line = report.place(rows, first)
     return "" if line is None else f" (first in {file}:{line})"
-
-

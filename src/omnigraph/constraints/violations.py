@@ -42,15 +42,9 @@ class Violation:
     file: str | None = None
     line: int | None = None
 
-    @property
-    def place(self) -> str:
-        """``people.jsonl:7``, ``line 7``, or nothing when there was no file."""
-        if self.line is None:
-            return self.file or ""
-        return f"{self.file}:{self.line}" if self.file else f"line {self.line}"
-
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}" if self.place else self.message
+        place = f"{self.file or 'line'}:{self.line}" if self.line is not None else self.file
+        return f"{place}: {self.message}" if place else self.message
 
     def to_json(self) -> dict[str, Any]:
         kind, _, name = (self.type_key or "").partition(":")
