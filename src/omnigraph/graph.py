@@ -6,6 +6,7 @@ business of the rooms below, and every name here is public API.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -30,10 +31,14 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.batch import Batch
+from omnigraph.write.committing import Committer, WriteOptions
 from omnigraph.write.upkeep import tend
 
 if TYPE_CHECKING:
     import os
+
+# A library does not print; here and not in the package, which must stay quick to import.
+logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
 def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
@@ -47,7 +52,7 @@ def open(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph:
     """Open a graph; unless read-only, unfinished writes of dead processes are resolved."""
     graph = Graph(Repository.open(parse_location(uri)), read_only=read_only)
     if not read_only:
-        graph.recover()
+        graph.recovered_at_open = graph.recover()
     return graph
 
 
@@ -60,6 +65,7 @@ class Graph:
         self._transaction = WriteTransaction(repository, read_only=read_only)
         self._reader = Reader(repository)
         self._operator = Operator(repository, self._transaction.recovery)
+        self.recovered_at_open = Recovered([], [], [])
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -156,10 +162,13 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Iterator[Batch]:
         """Collect changes in a ``with`` block; they become one commit when it ends."""
+        self._transaction.require_writable()
         info = WriteInfo("write", actor, message, dict(metadata or {}))
-        batch = Batch(self._repository, self._transaction, branch, info, expected_head)
+        options = WriteOptions(branch, info, expected_head, idempotency_key)
+        batch = Batch(Committer(self._repository, self._transaction), options)
         yield batch
         if batch.commit() is not None:
             found = self._repository.branch(branch)

@@ -156,10 +156,10 @@ class _Ordering:
             self._learn(expand.edge_variable)
 
 
-def _start_key(variable: PatternVariable) -> tuple[int, int, str]:
-    """The more specific a variable is, the earlier it is scanned."""
+def _start_key(variable: PatternVariable) -> tuple[int, bool, int, str]:
+    """The more specific a variable is, the earlier it is scanned; nameless ones last."""
     grades = [_grade(item) for item in variable.predicates]
-    return min(grades, default=9), -len(grades), variable.name
+    return min(grades, default=9), variable.is_anonymous, -len(grades), variable.name
 
 
 def _grade(condition: Expression) -> int:
