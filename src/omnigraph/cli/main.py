@@ -21,6 +21,7 @@ from omnigraph.errors import OmnigraphError
 # name: (module below omnigraph.cli, what the top-level help says)
 NOUNS: Final = {
     "init": ("init", "Create a graph."),
+    "query": ("query", "Run a read query."),
     "snapshot": ("snapshot", "Show what a branch of a graph holds."),
     "commit": ("commit", "Look at the history of a graph."),
     "branch": ("branch", "Create and list branches."),
