@@ -15,7 +15,7 @@ import numpy as np
 from omnigraph.query.checked import Column
 from omnigraph.query.expressions import Aggregate, Expression, WholeEntity, variables
 from omnigraph.query.plan import Group, Project, ReadPlan
-from omnigraph.read.aggregate import Grouped, group
+from omnigraph.read.aggregate import Grouped, group, weights_suffice
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.limits import Guard
@@ -129,10 +129,15 @@ class Output:
     # Grouping
 
     def _grouped(self, output: Group, frame: Frame) -> pa.Table:
+        if not weights_suffice(output):
+            self.guard.allow_frame(frame.matches)
+            frame = frame.spread()
         grouped = group(output, frame, self.evaluator)
         self.guard.allow_result(min(grouped.rows, self.plan.limit or grouped.rows))
-        rows = self._ordered_groups(output, grouped, frame)
-        first = frame.take(grouped.first[rows] if rows is not None else grouped.first)
+        first = frame.take(grouped.first) if output.keys else frame
+        rows = self._ordered_groups(output, grouped, first)
+        if output.keys and rows is not None:
+            first = first.take(rows)
         columns = []
         for item in output.columns:
             found = grouped.aggregates.get(item.expression)
@@ -144,12 +149,11 @@ class Output:
                 columns.append(self._column(item, first))
         return _table(output.columns, columns)
 
-    def _ordered_groups(self, output: Group, grouped: Grouped, frame: Frame) -> Ints | None:
+    def _ordered_groups(self, output: Group, grouped: Grouped, first: Frame) -> Ints | None:
         limit = self.plan.limit
         if not self.plan.order:
             return None if limit is None else np.arange(min(limit, grouped.rows))
         keys = []
-        first = frame.take(grouped.first)
         for item in self.plan.order:
             value = grouped.aggregates.get(item.expression)
             if value is None:
@@ -165,7 +169,7 @@ class Output:
                 ties.append((self.tables[name], first.columns[name]))
             else:
                 found = self.evaluator.value(column.expression, first)
-                if isinstance(found, Values):
+                if isinstance(found, Values) and found.type.is_single:
                     keys.append(SortColumn.of(found, descending=False))
         return first_rows(keys, ties, grouped.rows, limit)
 
