@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.query.loading import schema
 
 from omnigraph.errors import QueryNotFound
 from omnigraph.query import ReadPlan, WritePlan, compile_query, parse_queries, select_query
 from omnigraph.syntax import SourceError
+from tests.query.loading import schema
 
 TWO = """
 query halls() { match { $h: Hall } return { $h } }

@@ -12,7 +12,6 @@ from random import Random
 from time import monotonic
 
 import pytest
-from tests.query.loading import cases, query_text, schema
 
 from omnigraph.query import (
     SchemaOrigin,
@@ -28,6 +27,7 @@ from omnigraph.syntax.diagnostics import Diagnostics
 from omnigraph.syntax.lexer import lex
 from omnigraph.syntax.source import Source
 from omnigraph.testing.generate_query import QueryGenerator
+from tests.query.loading import cases, query_text, schema
 
 INPUTS = int(os.environ.get("OMNIGRAPH_FUZZ_N", "3000"))
 SECONDS_MAX = 5.0

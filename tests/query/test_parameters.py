@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.query.loading import schema
 
 from omnigraph.errors import LanguageError, ParameterError
 from omnigraph.query import bind_parameters, compile_query, describe_parameters, read_parameters
 from omnigraph.query.params import PROBLEMS_MAX
+from tests.query.loading import schema
 
 
 def declared(params: str) -> list:

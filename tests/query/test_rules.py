@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.query.loading import cases
 
 import omnigraph.query
 from omnigraph.query.codes import SYNTAX_CODES, TYPE_CODES
 from omnigraph.query.lint import LINT_CODES
+from tests.query.loading import cases
 
 HERE = Path(__file__).parent
 ROOM = Path(omnigraph.query.__file__).parent
