@@ -29,6 +29,7 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.batch import Batch
+from omnigraph.write.committing import Committer, WriteOptions
 from omnigraph.write.upkeep import tend
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def open(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph:
     """Open a graph; unless read-only, unfinished writes of dead processes are resolved."""
     graph = Graph(Repository.open(parse_location(uri)), read_only=read_only)
     if not read_only:
-        graph.recover()
+        graph.recovered_at_open = graph.recover()
     return graph
 
 
@@ -61,6 +62,7 @@ class Graph:
         self._read_only = read_only
         self._transaction = WriteTransaction(repository, read_only=read_only)
         self._operator = Operator(repository, self._transaction.recovery)
+        self.recovered_at_open = Recovered([], [], [])
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -145,10 +147,13 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Iterator[Batch]:
         """Collect changes in a ``with`` block; they become one commit when it ends."""
+        self._transaction.require_writable()
         info = WriteInfo("write", actor, message, dict(metadata or {}))
-        batch = Batch(self._repository, self._transaction, branch, info, expected_head)
+        options = WriteOptions(branch, info, expected_head, idempotency_key)
+        batch = Batch(Committer(self._repository, self._transaction), options)
         yield batch
         if batch.commit() is not None:
             found = self._repository.branch(branch)

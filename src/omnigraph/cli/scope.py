@@ -68,10 +68,11 @@ def data_verb(name: str, *, actor: bool = True) -> Verb:
     )
 
 
-def direct_verb(name: str) -> Verb:
-    """A command that works on storage, at the place its argument names."""
+def direct_verb(name: str, *, store: bool = False) -> Verb:
+    """A command that works on storage, at the place its argument (or ``--store``) names."""
     remedy = "Pass the location as the command's argument."
-    return Verb(name, "direct (storage-native)", frozenset(), remedy)
+    takes = frozenset({"store", "profile"}) if store else frozenset[str]()
+    return Verb(name, "direct (storage-native)", takes, remedy)
 
 
 def local_verb(name: str) -> Verb:

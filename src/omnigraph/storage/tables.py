@@ -24,6 +24,7 @@ from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.written import require_whole
 
 if TYPE_CHECKING:
     import lance
@@ -264,14 +265,12 @@ class TableStore:
                 fragments = write_fragments(
                     rows, uri, schema=schema, storage_options=options, enable_stable_row_ids=True
                 )
+            operation = LanceOperation.Overwrite(schema, fragments)
+            require_whole(self.location.child(path), operation, {})
             self.counters.commits += 1
             dataset = LanceDataset.commit(
                 uri,
-                Transaction(
-                    0,
-                    LanceOperation.Overwrite(schema, fragments),
-                    transaction_properties=dict(properties),
-                ),
+                Transaction(0, operation, transaction_properties=dict(properties)),
                 storage_options=options,
                 enable_stable_row_ids=True,
                 enable_v2_manifest_paths=True,
@@ -307,6 +306,8 @@ class TableStore:
         from lance import LanceDataset
 
         pinned = self.open(staged.ref)
+        where = self.location.child(staged.ref.dataset_path)
+        require_whole(where, staged.transaction.operation, pinned.fragments)
         self.counters.commits += 1
         with translated(f"committing {staged.ref.path}", committing=True):
             dataset = LanceDataset.commit(
