@@ -61,10 +61,11 @@ class _Parser:
     def schema(self) -> SchemaFile:
         stream = self.stream
         while not stream.at_end:
+            start = stream.index
             try:
                 self.declaration()
             except Recover:
-                if not self.at_declaration():
+                if stream.index == start:
                     stream.advance()
                 stream.skip_until(self.at_declaration)
         return SchemaFile(
@@ -141,7 +142,7 @@ class _Parser:
 
     def cardinality(self) -> Cardinality | None:
         stream = self.stream
-        if not (stream.at("@") and stream.peek().text == "card"):
+        if not stream.at("@") or stream.peek().text != "card" or stream.peek(2).kind != "(":
             return None
         start = stream.advance()
         stream.advance()
@@ -161,6 +162,7 @@ class _Parser:
         properties: list[PropertyDecl] = []
         constraints: list[ConstraintDecl] = []
         while not stream.accept("}"):
+            start = stream.index
             try:
                 if stream.at_end or self.at_declaration():
                     stream.fail(
@@ -176,7 +178,7 @@ class _Parser:
             except Recover:
                 if stream.at_end or self.at_declaration():
                     raise
-                if not self.at_member():
+                if stream.index == start:
                     stream.advance()
                 stream.skip_until(self.at_member)
         return tuple(properties), tuple(constraints)
