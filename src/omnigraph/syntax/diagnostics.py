@@ -99,7 +99,10 @@ def any_of(choices: Sequence[str]) -> str:
 
 
 class SourceError(LanguageError):
-    """A text that does not compile. ``diagnostics`` holds every finding, in text order."""
+    """A text that does not compile. ``diagnostics`` holds every finding, the first one first.
+
+    A parser reports in text order, a checker in the order of its language's rules.
+    """
 
     def __init__(self, source: Source, diagnostics: Sequence[Diagnostic], omitted: int = 0) -> None:
         errors = [item for item in diagnostics if item.severity == "error"]
