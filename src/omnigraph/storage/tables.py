@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import Drift
+from omnigraph.errors import CorruptData, Drift
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
 from omnigraph.storage.locations import Location
@@ -200,6 +200,9 @@ class TableStore:
                 session=lance_session(),
                 storage_options=self.location.storage_options() or None,
             )
+        if int(dataset.version) < 1:
+            # What Lance makes of a version's file that is all zeros, as after a loss of power.
+            raise CorruptData(f"opening {path}: its newest version is damaged")
         return self._keep(where.at(int(dataset.version)), dataset)
 
     def has_version(self, ref: TableRef) -> bool:
