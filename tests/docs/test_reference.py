@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from tests.docs.generate import ROOT, error_classes, pages
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.docs.query_reference import PAGE, blocks, filled, page_schema
 
 from omnigraph.query import SchemaOrigin, format_queries, lint_queries
 from omnigraph.query.codes import SYNTAX_CODES, TYPE_CODES
@@ -11,6 +10,7 @@ from omnigraph.query.functions import FUNCTIONS
 from omnigraph.query.lint import LINT_CODES
 from omnigraph.query.words import OPERATORS, WORDS
 from omnigraph.syntax import Source
+from tests.docs.query_reference import PAGE, blocks, filled, page_schema
 
 TEXT = PAGE.read_text()
 EXAMPLES = blocks(TEXT, "gq")
