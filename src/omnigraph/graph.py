@@ -22,6 +22,8 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
@@ -71,6 +73,7 @@ class Graph(WriteMethods):
         self._read_only = read_only
         self._blobs = blobs
         self._transaction = WriteTransaction(repository, read_only=read_only)
+        self._reader = Reader(repository)
         self._operator = Operator(repository, self._transaction.recovery)
         self.recovered_at_open = Recovered([], [], [])
 
@@ -117,6 +120,18 @@ class Graph(WriteMethods):
             if found is not None:
                 return found
         return history.get_commit(main, commit_id)  # raises: no branch has it
+
+    def query(
+        self,
+        text: str,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Result:
+        """Run a read query on a branch (``main`` unless said), or at a commit."""
+        return self._reader.query(text, name, params, branch, at, options)
 
     def entity(
         self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None

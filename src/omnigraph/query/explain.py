@@ -66,6 +66,11 @@ def explain_json(plan: Plan) -> dict[str, Any]:
     return body
 
 
+def describe_step(step: Step) -> str:
+    """One step in one line, without the steps inside a negation."""
+    return next(_step_lines((step,), 0))
+
+
 # Text
 
 
