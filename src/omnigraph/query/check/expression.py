@@ -50,7 +50,7 @@ def check_expression(
         case ast.PropertyAccess():
             return _property(context, scope, expression, place)
         case ast.Comparison():
-            return check_comparison(context, scope, expression)
+            return _comparison(context, scope, expression)
         case ast.AliasReference():
             _refuse_alias(context, expression)
             return None
@@ -172,7 +172,7 @@ def _refuse_argument(
 # Comparisons
 
 
-def check_comparison(context: Context, scope: Scope, comparison: ast.Comparison) -> Compare | None:
+def _comparison(context: Context, scope: Scope, comparison: ast.Comparison) -> Compare | None:
     left = check_expression(context, scope, comparison.left, "condition")
     right = check_expression(context, scope, comparison.right, "condition")
     if left is None or right is None:
