@@ -15,7 +15,6 @@ from omnigraph.query import ast
 from omnigraph.query.check.context import Context
 from omnigraph.query.expressions import BOOL, FLOAT, INTEGER, STRING, Constant
 from omnigraph.syntax.source import Span
-from omnigraph.syntax.suggest import did_you_mean
 from omnigraph.types import SCALARS, PropertyType
 
 I64_MAX: Final = 2**63 - 1
@@ -109,7 +108,7 @@ def check_membership(context: Context, value: Constant, kind: PropertyType, span
         "T3",
         f'"{value.value[:40]}" is not one of {", ".join(kind.enum)}',
         span,
-        hint=did_you_mean(value.value, kind.enum),
+        hint=context.diagnostics.did_you_mean(value.value, kind.enum),
     )
     return False
 
