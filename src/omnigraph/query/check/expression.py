@@ -18,7 +18,7 @@ from omnigraph.query.check.names import (
     report_unbound,
     resolve_property,
 )
-from omnigraph.query.check.values import compatible, constant
+from omnigraph.query.check.values import compatible, constant, item_type
 from omnigraph.query.expressions import (
     FLOAT,
     INTEGER,
@@ -196,7 +196,7 @@ def _operand_problem(
             return f"{describe(kind)} cannot be compared"
     first, second = cast(tuple[PropertyType, PropertyType], kinds)
     if operator == "contains" and first.is_list:
-        if second.is_list or not compatible(replace(first, is_list=False), second):
+        if second.is_list or not compatible(item_type(first), second):
             return f"{describe(first)} cannot contain {describe(second)}"
         return None
     if operator in ("contains", "starts_with"):

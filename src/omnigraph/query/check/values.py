@@ -34,6 +34,11 @@ def compatible(left: PropertyType, right: PropertyType) -> bool:
     return left.scalar is right.scalar or (left.scalar.numeric and right.scalar.numeric)
 
 
+def item_type(kind: PropertyType) -> PropertyType:
+    """The type of one item of a list; any other type is its own item."""
+    return replace(kind, is_list=False) if kind.is_list else kind
+
+
 def constant(context: Context, literal: ast.LiteralValue | ast.ListLiteral) -> Constant | None:
     """A literal with its own type, or None after reporting why it has none."""
     if isinstance(literal, ast.ListLiteral):
