@@ -27,11 +27,8 @@ from omnigraph.syntax.diagnostics import Diagnostics
 from omnigraph.syntax.lexer import lex
 from omnigraph.syntax.source import Source
 from omnigraph.testing.generate_query import QueryGenerator
-<<<<<<< HEAD
-from tests.query.loading import cases, query_text, schema
-=======
 from omnigraph.testing.mutate import random_text
->>>>>>> query
+from tests.query.loading import cases, query_text, schema
 
 INPUTS = int(os.environ.get("OMNIGRAPH_FUZZ_N", "3000"))
 SECONDS_MAX = 5.0
