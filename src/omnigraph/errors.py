@@ -6,6 +6,11 @@
     │   │   ├── SourceError          with every finding and its place (in ``omnigraph.syntax``)
     │   │   └── ParameterError       values that do not fit the parameters of a query
     │   ├── InvalidValue             a value that does not fit its declared type
+    │   ├── InvalidData              records that cannot be read or do not fit, all of them listed
+    │   │   └── ConstraintViolation  readable data that breaks the schema's constraints
+    │   ├── IdempotencyMismatch      an idempotency key used again for a different request
+    │   ├── ExternalBlobDenied       a reference to bytes outside that this graph does not allow
+    │   ├── BlobRangeInvalid         a range that lies outside the blob
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
     │   ├── NotAvailable             something this version of the program does not do
     │   └── ReadOnly                 a write through a handle opened read-only
@@ -33,11 +38,15 @@
     │   ├── PermissionDenied
     │   ├── StorageFull
     │   ├── OutcomeUnknown           the request was sent, the answer never came; look the id up
+    │   ├── ExternalBlobUnavailable  bytes outside the graph could not be fetched
     │   └── CorruptData              what was read is not what was written
     ├── RecoveryRequired             an unfinished write is in the way and cannot be resolved now
     ├── Drift                        a table moved without being published
     ├── FormatUnsupported            the graph's format is too old or too new for this program
-    └── ResourceLimit                a named limit was reached
+    ├── ResourceLimit                a named limit was reached
+    ├── QueryTimeout                 a query ran longer than it was allowed to
+    ├── QueryCancelled               the caller no longer wanted the answer
+    └── EmbeddingFailure             a text could not be turned into a vector
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
 mapping with structured facts and a ``remedy``: one sentence that says what to do. This module
@@ -127,6 +136,60 @@ class ParameterError(LanguageError):
 class InvalidValue(InvalidInput):
     code = "invalid_value"
     default_remedy = "Give a value of the declared type."
+
+
+class InvalidData(InvalidInput):
+    """Records that cannot be read or whose values do not fit. Nothing was written.
+
+    ``violations`` are the first ones found, each with its rule, type, id, property, file and line
+    as far as they are known; ``total`` counts all of them.
+    """
+
+    code = "invalid_data"
+    default_remedy = "Correct the listed records. Nothing was written."
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        violations: Sequence[Mapping[str, Any]] = (),
+        total: int = 0,
+        remedy: str | None = None,
+    ) -> None:
+        found = [dict(violation) for violation in violations]
+        super().__init__(message, remedy=remedy, details={"total": total, "violations": found})
+        self.violations = found
+        self.total = total
+
+
+class ConstraintViolation(InvalidData):
+    """Data that can be read but breaks the schema's constraints."""
+
+    code = "constraint_violation"
+    default_remedy = "Change the data or the schema's constraints. Nothing was written."
+
+
+class IdempotencyMismatch(InvalidInput):
+    code = "idempotency_mismatch"
+    status = 409
+    default_remedy = "Use a fresh idempotency key for a different request."
+
+
+class ExternalBlobDenied(InvalidInput):
+    code = "external_blob_denied"
+    default_remedy = "Store the bytes themselves (base64:…), or allow the base of this URI."
+
+
+class BlobRangeInvalid(InvalidInput):
+    code = "blob_range"
+    status = 416
+    default_remedy = "Ask for a range that starts inside the blob."
+
+    def __init__(self, start: int, end: int | None, length: int) -> None:
+        super().__init__(
+            f"the range starts at {start}, and the blob has {length} bytes",
+            details={"start": start, "end": end, "length": length},
+        )
 
 
 class UnsupportedLocation(InvalidInput):
@@ -260,11 +323,20 @@ class KeyConflict(Conflict):
     retryable = False
     default_remedy = "Use an update or a merge load for entities that exist already."
 
-    def __init__(self, type_key: str, entity_id: str | None) -> None:
+    def __init__(
+        self,
+        type_key: str,
+        entity_id: str | None,
+        *,
+        violations: Sequence[Mapping[str, Any]] = (),
+        total: int = 1,
+    ) -> None:
         kind, _, name = type_key.partition(":")
+        more = f" (and {total - 1} more)" if total > 1 else ""
+        details = {"entity_kind": kind, "type_name": name, "entity_id": entity_id, "total": total}
         super().__init__(
-            f"a {kind} of type {name} with id {entity_id!r} exists already",
-            details={"entity_kind": kind, "type_name": name, "entity_id": entity_id},
+            f"a {kind} of type {name} with id {entity_id!r} exists already{more}",
+            details={**details, "violations": [dict(item) for item in violations]},
         )
         self.type_key = type_key
         self.entity_id = entity_id
@@ -276,10 +348,11 @@ class PreconditionFailed(Conflict):
     retryable = False
     default_remedy = "Nothing was written. Read the branch again and decide on its current head."
 
-    def __init__(self, expected: str, actual: str | None) -> None:
+    def __init__(self, expected: str, actual: str | None, branch: str | None = None) -> None:
+        details = {"branch": branch, "expected": expected, "actual": actual}
         super().__init__(
-            f"the branch head is {actual}, not {expected} as required",
-            details={"expected": expected, "actual": actual},
+            f"the head of {branch or 'the branch'} is {actual}, not {expected} as required",
+            details={name: value for name, value in details.items() if value is not None},
         )
         self.expected = expected
         self.actual = actual
@@ -331,6 +404,12 @@ class OutcomeUnknown(StorageFailure):
     default_remedy = "Do not repeat the write blindly: look the commit id up first."
 
 
+class ExternalBlobUnavailable(StorageFailure):
+    code = "external_blob_unavailable"
+    status = 424
+    default_remedy = "Check that the referenced bytes exist and can be read from here."
+
+
 class CorruptData(StorageFailure):
     code = "corrupt_data"
     retryable = False
@@ -372,3 +451,29 @@ class ResourceLimit(OmnigraphError):
             remedy=remedy,
             details={"resource": resource, "limit": limit, "actual": actual},
         )
+
+
+class QueryTimeout(OmnigraphError):
+    code = "query_timeout"
+    status = 408
+    default_remedy = "Make the query more specific, or allow it more time."
+
+    def __init__(self, limit_ms: int, passed_ms: int) -> None:
+        super().__init__(
+            f"the query ran for {passed_ms} ms, and {limit_ms} ms were allowed",
+            details={"limit_ms": limit_ms, "passed_ms": passed_ms},
+        )
+
+
+class QueryCancelled(OmnigraphError):
+    code = "query_cancelled"
+    status = 499
+    default_remedy = "Run the query again if its answer is wanted after all."
+
+
+class EmbeddingFailure(OmnigraphError):
+    """The provider of embeddings is missing, wrong, or did not answer."""
+
+    code = "embedding_failure"
+    status = 502
+    default_remedy = "Check the embedding provider's settings, or pass a vector instead of a text."

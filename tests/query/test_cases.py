@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.query.loading import case_id, cases, query_text, schema
 
 from omnigraph.errors import ParameterError
 from omnigraph.query import (
@@ -27,6 +26,7 @@ from omnigraph.query import (
 )
 from omnigraph.query.checked import CheckedQuery
 from omnigraph.syntax import Diagnostic, Source, SourceError
+from tests.query.loading import case_id, cases, query_text, schema
 
 CHECKED = cases("spec", "grammar", "typing", "mutations")
 

@@ -125,7 +125,8 @@ def test_M_6_an_expected_head_that_moved_is_a_precondition_failure(graph: Graph)
         w.insert("City", {"name": "Rome"})
     with pytest.raises(PreconditionFailed) as failed, graph.write(expected_head=head) as w:
         w.insert("City", {"name": "Bern"})
-    assert failed.value.details == {"expected": head, "actual": graph.snapshot().commit_id}
+    now = graph.snapshot().commit_id
+    assert failed.value.details == {"branch": "main", "expected": head, "actual": now}
     assert "Bern" not in rows(graph, "node:City")
 
 

@@ -33,7 +33,8 @@ class Call:
 
     @property
     def actor(self) -> str | None:
-        return scope.actor(self.flags)
+        """Who an embedded write is recorded as."""
+        return self.flags.actor
 
     def address(self, uri: str | None) -> Location:
         """The graph this call is about."""
@@ -91,6 +92,8 @@ def command(app: typer.Typer, verb: Verb) -> Callable[[Command], Command]:
             verb.check(flags)
             result = function(Call(verb, flags), **given)
             print_result(result, as_json=flags.json)
+            if result.exit_code:
+                raise typer.Exit(result.exit_code)
 
         _set_signature(run, own, hidden=True)
         run.__doc__ = function.__doc__

@@ -24,6 +24,12 @@ NOUNS: Final = {
     "snapshot": ("snapshot", "Show what a branch of a graph holds."),
     "commit": ("commit", "Look at the history of a graph."),
     "branch": ("branch", "Create and list branches."),
+    "schema": ("schema", "Show a schema, or plan a change of it."),
+    "lint": ("lint", "Check a file of queries against a schema."),
+    "fmt": ("fmt", "Lay schema and query files out."),
+    "explain": ("explain", "Show how a query would be carried out."),
+    "recover": ("recover", "Finish or undo what dead writers left."),
+    "recovery": ("recovery", "Look at unfinished writes and finished recoveries."),
     "version": ("version", "Print the version of the program and of its format."),
 }
 

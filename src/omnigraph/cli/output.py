@@ -24,10 +24,11 @@ DEBUG_VARIABLE: Final = "OMNIGRAPH_DEBUG"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command found out: as data, and as lines of text."""
+    """What a command found out: as data, as lines of text, and how the program ends."""
 
     data: Any
     lines: Sequence[str]
+    exit_code: int = EXIT_OK
 
 
 def prepare_streams() -> None:

@@ -78,7 +78,9 @@ class PendingRecords:
         """Whether the owner and any earlier resolver of a record are gone or silent."""
         if is_active(pending.record.operation_id):
             return False
-        responsible = [pending.record.owner, *filter(None, map(self._claimant, pending.claims))]
+        responsible = [*filter(None, map(self._claimant, pending.claims))]
+        if not pending.aborted:  # an owner that gave up is waiting for nobody
+            responsible.append(pending.record.owner)
         if all(owner == this_process() or is_certainly_dead(owner) for owner in responsible):
             return True
         quiet_s = self._watch.unchanged_for(pending.path, pending.pulse)

@@ -62,4 +62,5 @@ class PreparedWrite:
     expected_head: str | None = None
     put: tuple[Row, ...] = ()
     drop: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     schema_hash: str | None = None

@@ -132,7 +132,8 @@ def _requirements(data: Mapping[str, Any]) -> Requirements:
     tables = {key: TableRef(**ref) for key, ref in data["tables"].items()}
     branches = data["branches"]
     known = None if branches is None else tuple(branches)
-    return Requirements(**{**data, "tables": tables, "branches": known})
+    absent = tuple(data.get("absent", ()))
+    return Requirements(**{**data, "tables": tables, "branches": known, "absent": absent})
 
 
 def _row(data: Mapping[str, Any]) -> Row:

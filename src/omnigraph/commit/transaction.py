@@ -197,6 +197,7 @@ class WriteTransaction:
                 insert_epochs=dict(prepared.insert_epochs),
                 schema_hash=snapshot.schema_hash,
                 head=prepared.expected_head,
+                absent=prepared.absent,
             ),
             commit=commit,
             put=prepared.put,

@@ -22,7 +22,7 @@ class Requirements:
     ``tables`` covers the types written; ``delete_epochs`` the types an inserted edge points to;
     ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the meaning
     of all of them; ``head`` is the caller's own precondition; ``branches`` the names a new branch
-    must not collide with.
+    must not collide with; ``absent`` are current rows that nobody may have added meanwhile.
     """
 
     tables: Mapping[str, TableRef] = field(default_factory=dict)
@@ -31,6 +31,7 @@ class Requirements:
     schema_hash: str | None = None
     head: str | None = None
     branches: tuple[str, ...] | None = None
+    absent: tuple[str, ...] = ()
 
     def check(self, state: ManifestState) -> None:
         """Raise the typed conflict of the first requirement that does not hold."""
@@ -43,6 +44,9 @@ class Requirements:
             known = tuple(sorted(row.object_id for row in state.rows(Kind.BRANCH)))
             if known != self.branches:
                 raise ReadSetConflict("branches", len(self.branches), len(known))
+        for object_id in self.absent:
+            if state.row(object_id) is not None:
+                raise ReadSetConflict(object_id, None, object_id)
         for key, expected in self.tables.items():
             pin = state.pins.get(key)
             if pin is None or pin.ref != expected:

@@ -36,6 +36,7 @@ class Kind(StrEnum):
     SCHEMA = "schema"
     BRANCH = "branch"
     ABANDONED = "abandoned"
+    IDEMPOTENCY = "idempotency"
 
 
 HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})

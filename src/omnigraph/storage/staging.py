@@ -65,13 +65,35 @@ def membership(column: str, ids: pa.ChunkedArray | pa.Array) -> str | None:
     return f"{column} IN ({', '.join(_literal(i) for i in ids.to_pylist())})"
 
 
+def value_filter(column: str, values: pa.Array) -> str | None:
+    """``membership`` for values of any type; None when a scan is cheaper or the only exact way."""
+    import pyarrow as pa
+
+    if len(values) > ID_LOOKUP_MAX or not len(values):
+        return None
+    name = f"`{column}`"
+    if pa.types.is_string(values.type):
+        return f"{name} IN ({', '.join(_literal(i) for i in values.to_pylist())})"
+    if pa.types.is_integer(values.type):
+        return f"{name} IN ({', '.join(str(i) for i in values.to_pylist())})"
+    return None
+
+
 def stage_insert(
-    table: PinnedTable, rows: pa.Table, properties: Mapping[str, str], *, type_key: str
+    table: PinnedTable,
+    rows: pa.Table,
+    properties: Mapping[str, str],
+    *,
+    type_key: str,
+    known_new: bool = False,
 ) -> StagedWrite:
-    """Add rows whose ids must all be new, in the table and among themselves."""
+    """Add rows whose ids must all be new, in the table and among themselves.
+
+    ``known_new`` says that the caller has looked already, at this very version.
+    """
     _require_distinct(rows, type_key)
-    present = locate(table, rows["id"])
-    if len(present):
+    present = None if known_new else locate(table, rows["id"])
+    if present is not None and len(present):
         raise KeyConflict(type_key, present.ids[0].as_py())
     return _stage(table, "insert", properties, added=rows)
 
@@ -311,7 +333,15 @@ def _write(table: PinnedTable, rows: pa.Table) -> list[Any]:
     from lance.fragment import write_fragments
 
     with translated(f"staging rows for {table.ref.path}"):
-        return list(write_fragments(rows.cast(table.schema), table.dataset, mode="append"))
+        return list(
+            write_fragments(
+                rows.cast(table.schema),
+                table.dataset,
+                mode="append",
+                # Which references are allowed was decided before; here they are only written.
+                allow_external_blob_outside_bases=True,
+            )
+        )
 
 
 def _keep_row_ids(fragments: list[Any], row_ids: np.ndarray[Any, Any]) -> list[Any]:

@@ -328,8 +328,11 @@ class _Mutation(_Draft):
         return GeneratedQuery(tuple(self._parameters), (), tail, self._values)
 
     def _types(self) -> list[NodeType | EdgeType]:
-        """Types that can be written: edges have ends, nodes need a property."""
-        return [item for item in self._schema.types() if item.properties or item.kind == "edge"]
+        """Types that can be written: nodes need a property, edges a name of their own."""
+        edges = [
+            item for name, item in self._schema.edges.items() if name not in self._schema.nodes
+        ]
+        return [*(item for item in self._schema.nodes.values() if item.properties), *edges]
 
     def _write(self) -> str:
         declared = self._random.choice(self._types())

@@ -14,79 +14,62 @@ decided was decided on what it had read.
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.commit.prepared import PreparedWrite, WriteInfo
-from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.errors import (
-    Conflict,
-    EntityNotFound,
-    InvalidInput,
-    KeyConflict,
-    PreconditionFailed,
-)
+from omnigraph.commit.prepared import PreparedWrite
+from omnigraph.constraints import TypeImage
+from omnigraph.errors import EntityNotFound, InvalidInput
 from omnigraph.ids import new_ulid
-from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
-from omnigraph.manifest.schemas import load_schema
-from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType, entity_id
+from omnigraph.schema import EdgeType, NodeType, entity_id
+from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.staging import membership
-from omnigraph.write.changes import Changes, Mode, Preparer
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.changes import Preparer
+from omnigraph.write.committing import Attempt, Committer, WriteOptions
+from omnigraph.write.rows import Row, accept_row, accept_value, column_array, rows_to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-PREPARE_ATTEMPTS_MAX = 10
-PREPARE_BACKOFF_S = 0.01
-
-Row = dict[str, Any]
 
 
 class Batch:
     """Collects changes; ``commit()`` makes them one commit (None when nothing changed)."""
 
-    def __init__(
-        self,
-        repository: Repository,
-        transaction: WriteTransaction,
-        branch: str,
-        info: WriteInfo,
-        expected_head: str | None = None,
-    ) -> None:
-        self._repository = repository
-        self._transaction = transaction
-        self._branch_name = branch
-        self._info = info
-        self._expected_head = expected_head
-        self._transaction.enter(repository.branch(branch))
-        self._schema = _schema(repository, self._snapshot())
+    def __init__(self, committer: Committer, options: WriteOptions, blobs: BlobPolicy) -> None:
+        self._committer = committer
+        self._options = options
+        self._blobs = blobs
+        self._schema = committer.attempt(options.branch).schema
         self._inserts: dict[str, dict[str, Row]] = {}
         self._updates: dict[str, dict[str, Row]] = {}
         self._deletes: dict[str, dict[str, None]] = {}
+        self._calls = hashlib.sha256()
 
     # -- collecting --------------------------------------------------------------------------------
 
     def insert(self, type_name: str, values: Mapping[str, Any]) -> str:
         """Add a node; returns its id. A node whose key exists already is replaced."""
         node = self._node(type_name)
-        row = _accept(node, values)
-        derived = entity_id(node, row)
-        row["id"] = new_ulid() if derived is None else derived
-        self._inserts.setdefault(node.key, {})[row["id"]] = row
-        return str(row["id"])
+        row = self._blobs.settle_row(node, accept_row(node, values))
+        id = entity_id(node, row) or new_ulid()
+        self._note("insert", type_name, row)
+        self._inserts.setdefault(node.key, {})[id] = {**row, "id": id}
+        return id
 
     def insert_edge(
         self, type_name: str, source: str, target: str, values: Mapping[str, Any] | None = None
     ) -> str:
         """Add an edge between two node ids; returns the edge's id."""
         edge = self._edge(type_name)
-        row = {**_accept(edge, values or {}), "id": new_ulid(), "src": source, "dst": target}
-        self._inserts.setdefault(edge.key, {})[row["id"]] = row
-        return str(row["id"])
+        row = self._blobs.settle_row(edge, accept_row(edge, values or {}))
+        row |= {"src": source, "dst": target}
+        id = new_ulid()
+        self._note("insert", type_name, row)
+        self._inserts.setdefault(edge.key, {})[id] = {**row, "id": id}
+        return id
 
     def update(self, type_name: str, id: str, values: Mapping[str, Any]) -> None:
         """Change some properties of a node that exists."""
@@ -97,25 +80,31 @@ class Batch:
                 f"{touched[0]} is part of the key of {type_name} and cannot change",
                 remedy="Delete the node and insert it with its new key.",
             )
-        changed = {name: _accept_value(node, name, value) for name, value in values.items()}
+        changed = {name: accept_value(node, name, value) for name, value in values.items()}
+        changed = self._blobs.settle_row(node, changed)
+        self._note("update", type_name, {**changed, "id": id})
         self._updates.setdefault(node.key, {}).setdefault(id, {}).update(changed)
 
     def delete(self, type_name: str, id: str) -> None:
         """Remove a node, with every edge that touches it."""
+        self._note("delete", type_name, {"id": id})
         self._deletes.setdefault(self._node(type_name).key, {})[id] = None
 
     def delete_edge(self, type_name: str, id: str) -> None:
         """Remove an edge."""
+        self._note("delete", type_name, {"id": id})
         self._deletes.setdefault(self._edge(type_name).key, {})[id] = None
 
     # -- committing --------------------------------------------------------------------------------
 
     def commit(self) -> Commit | None:
         """Make the batch visible, all of it or nothing."""
-        if not (self._inserts or self._updates or self._deletes):
-            return None
-        retry = not self._updates and not self._deletes
-        return commit_with_retry(self._transaction, self._prepare, retry=retry)
+        return self._committer.run(
+            self._options,
+            self._prepare,
+            retry=lambda: not self._updates and not self._deletes,
+            digest=self._calls.hexdigest,
+        ).commit
 
     @property
     def touched(self) -> list[str]:
@@ -124,49 +113,37 @@ class Batch:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _prepare(self) -> PreparedWrite:
-        snapshot = self._snapshot()
-        schema = _schema(self._repository, snapshot)
-        if self._expected_head is not None and snapshot.commit_id != self._expected_head:
-            raise PreconditionFailed(self._expected_head, snapshot.commit_id)
-        rows: dict[str, pa.Table] = {}
-        modes: dict[str, Mode] = {}
-        for key in {*self._inserts, *self._updates}:
-            inserted, updated = self._inserts.get(key, {}), self._updates.get(key, {})
-            merged = {**self._patched(snapshot, schema, key, updated), **inserted}
-            rows[key] = self._to_arrow(snapshot, key, list(merged.values()))
-            keyed = bool(schema.type(key).key_properties)
-            modes[key] = "upsert" if keyed or updated else "insert"
-        changes = Changes(rows, modes, {k: _ids(list(v)) for k, v in self._deletes.items()})
-        preparer = Preparer(self._repository, snapshot, schema)
-        return preparer.prepare(changes, self._info, expected_head=self._expected_head)
-
-    def _patched(
-        self, snapshot: SnapshotPins, schema: AcceptedSchema, key: str, updates: dict[str, Row]
-    ) -> dict[str, Row]:
-        """The stored rows of updated entities, with the new values."""
-        if not updates:
-            return {}
-        table = self._repository.tables.open(snapshot.pin(key).ref)
-        ids = _ids(list(updates))
-        found = table.scan(filter=membership("id", ids)).to_pylist()
-        stored = {row["id"]: row for row in found if row["id"] in updates}
-        missing = sorted(set(updates) - set(stored))
-        if missing:
-            raise EntityNotFound(
-                f"there is no {schema.type(key).name} with id {missing[0]!r}",
-                details={"type_key": key, "id": missing[0]},
+    def _prepare(self, attempt: Attempt) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+        preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
+        image = {}
+        for key in self.touched:
+            owner = attempt.schema.type(key)
+            rows = self._rows(preparer, owner)
+            removed = self._deletes.get(key)
+            image[key] = TypeImage(
+                rows,
+                None if removed is None else _ids(removed),
+                fresh=not owner.key_properties and key not in self._updates,
             )
-        return {id: {**stored[id], **change} for id, change in updates.items()}
+        image = preparer.with_cascades(image)
+        prepared = preparer.prepare(image, self._options.info, cascaded=True)
+        return (prepared if prepared.tables else None), {}
 
-    def _to_arrow(self, snapshot: SnapshotPins, key: str, rows: list[Row]) -> pa.Table:
+    def _rows(self, preparer: Preparer, owner: NodeType | EdgeType) -> pa.Table | None:
+        """Updated entities with their new values, then inserted ones; the later one counts."""
         import pyarrow as pa
 
-        schema = self._repository.tables.open(snapshot.pin(key).ref).schema
-        return pa.Table.from_pylist(rows, schema=schema)
+        updates, inserts = self._updates.get(owner.key), self._inserts.get(owner.key)
+        parts = []
+        if updates:
+            parts.append(_patched(preparer, owner, updates))
+        if inserts:
+            parts.append(rows_to_arrow(owner, list(inserts.values())))
+        return pa.concat_tables(parts) if parts else None
 
-    def _snapshot(self) -> SnapshotPins:
-        return self._repository.snapshot(self._repository.branch(self._branch_name))
+    def _note(self, call: str, type_name: str, row: Row) -> None:
+        """What identifies the request: the calls, without ids made here."""
+        self._calls.update(repr((call, type_name, sorted(row.items()))).encode())
 
     def _node(self, name: str) -> NodeType:
         found = self._schema.type(f"node:{name}")
@@ -179,49 +156,52 @@ class Batch:
         return found
 
 
-def commit_with_retry(
-    transaction: WriteTransaction, prepare: Callable[[], PreparedWrite], *, retry: bool
-) -> Commit | None:
-    """Prepare and commit; on a conflict prepare anew on the current state, if that is allowed."""
-    for attempt in range(1, PREPARE_ATTEMPTS_MAX + 1):
-        prepared = prepare()
-        if not prepared.tables:
-            return None
-        try:
-            return transaction.commit(prepared)
-        except (KeyConflict, PreconditionFailed):
-            raise
-        except Conflict as conflict:
-            if not retry or not conflict.retryable or attempt == PREPARE_ATTEMPTS_MAX:
-                raise
-            time.sleep(random.uniform(0, PREPARE_BACKOFF_S * 2**attempt))
-    raise AssertionError("the last attempt returns or raises")
+def _patched(
+    preparer: Preparer, owner: NodeType | EdgeType, updates: Mapping[str, Row]
+) -> pa.Table:
+    """The stored rows of updated entities, with the new values."""
+    import pyarrow.compute as pc
+
+    ids = _ids(updates)
+    table = preparer.stored.table(owner.key)
+    stored = complete_rows(table, membership("id", ids))
+    stored = stored.filter(pc.is_in(stored["id"], value_set=ids))
+    found = stored["id"].to_pylist()
+    missing = sorted(set(updates) - set(found))
+    if missing:
+        raise EntityNotFound(
+            f"there is no {owner.name} with id {missing[0]!r}",
+            details={"type_key": owner.key, "id": missing[0]},
+        )
+    columns = {}
+    for column in owner.columns():
+        values = stored[column.name]
+        changed = [at for at, id in enumerate(found) if column.name in updates[id]]
+        if changed:
+            given = column_array(column.type, [updates[found[at]][column.name] for at in changed])
+            values = replace_at(values, changed, given)
+        columns[column.name] = values
+    return _table(columns)
 
 
-def _schema(repository: Repository, snapshot: SnapshotPins) -> AcceptedSchema:
-    state = repository.manifest(snapshot.branch).warm()
-    return load_schema(state, snapshot.schema_hash)
-
-
-def _accept(entity_type: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
-    """Declared properties as stored values: omitted ones are null, unknown ones an error."""
-    row = {name: _accept_value(entity_type, name, value) for name, value in values.items()}
-    for name, declared in entity_type.properties.items():
-        if name not in row:
-            if not declared.type.nullable:
-                raise InvalidInput(f"{entity_type.name}.{name} is required")
-            row[name] = None
-    return row
-
-
-def _accept_value(entity_type: NodeType | EdgeType, name: str, value: Any) -> Any:
-    declared = entity_type.properties.get(name)
-    if declared is None:
-        raise InvalidInput(f"{entity_type.name} has no property {name}")
-    return declared.type.accept(value)
-
-
-def _ids(ids: list[str]) -> pa.Array:
+def replace_at(column: pa.ChunkedArray, positions: list[int], given: pa.Array) -> pa.Array:
+    """A column with other values at some positions."""
+    import numpy as np
     import pyarrow as pa
 
-    return pa.array(ids, type=pa.string())
+    order = np.arange(len(column))
+    order[positions] = len(column) + np.arange(len(positions))
+    both = pa.concat_arrays([column.combine_chunks().cast(given.type), given])
+    return both.take(pa.array(order))
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table(dict(columns))
+
+
+def _ids(ids: Mapping[str, Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(list(ids), type=pa.string())

@@ -1,41 +1,30 @@
-"""Preparing a write: from rows and ids per type to staged tables and what they rely on.
+"""Preparing a write: from the image of a change to staged tables and what they rely on.
 
 The preparer reads one snapshot, resolves what follows from the change (a deleted node takes its
-edges along), checks that every edge has both ends, stages one table per touched type, and states
-the read set: endpoint types must not lose nodes, and edge types must not gain edges, before it
-lands.
+edges along), evaluates every constraint, stages one table per touched type, and states the read
+set: endpoint types must not lose nodes, and edge types must not gain edges, before it lands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.errors import InvalidInput
+from omnigraph.constraints import FILE, LINE, Image, Report, TypeImage, evaluate
+from omnigraph.constraints.edges import ends, incident
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import AcceptedSchema, EdgeType
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage import staging
 from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
+from omnigraph.write.stored import StoredSnapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Mode = Literal["insert", "upsert", "update"]
-MISSING_SHOWN_MAX = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What to write: rows per type with how they are meant, and ids to delete per type."""
-
-    rows: Mapping[str, pa.Table] = field(default_factory=dict)
-    modes: Mapping[str, Mode] = field(default_factory=dict)
-    deletes: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 class Preparer:
@@ -48,118 +37,88 @@ class Preparer:
         self._snapshot = snapshot
         self._schema = schema
         self._operation_id = new_ulid()
+        self.stored = StoredSnapshot(repository, snapshot)
+
+    def with_cascades(self, image: Image) -> dict[str, TypeImage]:
+        """The image with, for every removed node, the edges that touch it removed too."""
+        import pyarrow as pa
+
+        gone: dict[str, list[pa.Array]] = {}
+        for key, change in image.items():
+            if change.removed is None or not len(change.removed):
+                continue
+            for edge, column in incident(self._schema, key):
+                if self.stored.count(edge.key):
+                    found = self.stored.matching(edge.key, column, change.removed, ["id"])
+                    gone.setdefault(edge.key, []).append(found["id"].combine_chunks())
+        result = dict(image)
+        for key, parts in gone.items():
+            before = result.get(key, TypeImage())
+            if before.removed is not None:
+                parts.append(before.removed)
+            result[key] = replace(before, removed=pa.concat_arrays(parts).unique())
+        return result
 
     def prepare(
-        self, changes: Changes, info: WriteInfo, *, expected_head: str | None = None
+        self,
+        image: Image,
+        info: WriteInfo,
+        *,
+        report: Report | None = None,
+        cascaded: bool = False,
+        expected_head: str | None = None,
     ) -> PreparedWrite:
-        """Stage everything and collect the requirements. Nothing becomes visible."""
-        deletes = self._with_cascades(changes.deletes)
-        delete_epochs = self._check_endpoints(changes.rows, deletes)
-        insert_epochs = self._edges_that_must_not_appear(changes.deletes)
+        """Check and stage everything and collect the requirements. Nothing becomes visible."""
+        report = Report() if report is None else report
+        evaluate(self._schema, image, self.stored, report, cascaded=cascaded)
+        report.raise_any()
         properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: info.kind}
-        tables = [
-            self._stage(key, changes, deletes.get(key), properties)
-            for key in sorted({*changes.rows, *deletes})
-        ]
+        tables = [self._stage(key, image[key], properties) for key in sorted(image)]
         return PreparedWrite(
             self._operation_id,
             self._snapshot,
             info,
             tuple(table for table in tables if table is not None),
-            delete_epochs,
-            insert_epochs,
+            self._nodes_that_must_stay(image),
+            self._edges_that_must_not_appear(image),
             expected_head,
         )
 
-    # -- what follows from a change ----------------------------------------------------------------
+    # -- the read set ------------------------------------------------------------------------------
 
-    def _with_cascades(self, deletes: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-        """Add to deleted nodes every edge that touches them."""
-        import pyarrow as pa
-
-        found: dict[str, list[pa.Array]] = {key: [ids] for key, ids in deletes.items()}
-        for key, ids in deletes.items():
-            for edge, column in self._ends_at(key):
-                table = self._table(edge.key)
-                if table.rows and len(ids):
-                    touching = _where_in(table, column, ids)
-                    found.setdefault(edge.key, []).append(touching)
-        return {key: pa.concat_arrays(parts).unique() for key, parts in found.items()}
-
-    def _ends_at(self, key: str) -> list[tuple[EdgeType, str]]:
-        """The edge types, with the column, whose ends are nodes of this type."""
-        kind, _, name = key.partition(":")
-        if kind != "node":
-            return []
-        ends = [(e, "src") for e in self._schema.edges.values() if e.source == name]
-        return ends + [(e, "dst") for e in self._schema.edges.values() if e.target == name]
-
-    def _edges_that_must_not_appear(self, deletes: Mapping[str, pa.Array]) -> dict[str, int]:
-        keys = {edge.key for key in deletes for edge, _ in self._ends_at(key)}
-        return {key: self._pin(key).insert_epoch for key in sorted(keys)}
-
-    def _check_endpoints(
-        self, rows: Mapping[str, pa.Table], deletes: Mapping[str, pa.Array]
-    ) -> dict[str, int]:
-        """Every written edge has both ends; returns the epochs that keep it so."""
+    def _nodes_that_must_stay(self, image: Image) -> dict[str, int]:
+        """Deletions of the endpoint types of written edges, as counted when they were checked."""
         relied_on: dict[str, int] = {}
-        for key, table in rows.items():
+        for key, change in image.items():
             edge = self._schema.type(key)
-            if not isinstance(edge, EdgeType):
-                continue
-            for column, end in (("src", edge.source), ("dst", edge.target)):
-                end_key = f"node:{end}"
-                self._require_nodes(edge, column, end_key, table[column], rows, deletes)
-                relied_on[end_key] = self._pin(end_key).delete_epoch
+            if isinstance(edge, EdgeType) and change.rows is not None and change.rows.num_rows:
+                for _, node_key in ends(edge):
+                    relied_on[node_key] = self._pin(node_key).delete_epoch
         return relied_on
 
-    def _require_nodes(
-        self,
-        edge: EdgeType,
-        column: str,
-        node_key: str,
-        ids: pa.ChunkedArray,
-        rows: Mapping[str, pa.Table],
-        deletes: Mapping[str, pa.Array],
-    ) -> None:
-        import pyarrow.compute as pc
-
-        wanted = ids.combine_chunks().unique()
-        if node_key in rows:
-            own = rows[node_key]["id"].combine_chunks()
-            wanted = wanted.filter(pc.invert(pc.is_in(wanted, value_set=own)))
-        stored = staging.locate(self._table(node_key), wanted).ids.combine_chunks()
-        if node_key in deletes:
-            stored = stored.filter(pc.invert(pc.is_in(stored, value_set=deletes[node_key])))
-        missing = wanted.filter(pc.invert(pc.is_in(wanted, value_set=stored)))
-        if len(missing):
-            shown = ", ".join(repr(i) for i in missing[:MISSING_SHOWN_MAX].to_pylist())
-            name = node_key.partition(":")[2]
-            raise InvalidInput(
-                f"edge type {edge.name}: {column} {shown} not found in {name}"
-                + (f" (and {len(missing) - MISSING_SHOWN_MAX} more)" if len(missing) > 5 else ""),
-                remedy=f"Insert the missing {name} nodes first, or in the same write.",
-                details={"type_name": edge.name, "missing": len(missing)},
-            )
+    def _edges_that_must_not_appear(self, image: Image) -> dict[str, int]:
+        """Insertions into edge types that could point to a node that goes away."""
+        keys = {
+            edge.key
+            for key, change in image.items()
+            if isinstance(self._schema.type(key), NodeType)
+            and (change.replaces_all or change.removed is not None)
+            for edge, _ in incident(self._schema, key)
+        }
+        return {key: self._pin(key).insert_epoch for key in sorted(keys)}
 
     # -- staging -----------------------------------------------------------------------------------
 
     def _stage(
-        self,
-        key: str,
-        changes: Changes,
-        deleted: pa.Array | None,
-        properties: dict[str, str],
+        self, key: str, change: TypeImage, properties: Mapping[str, str]
     ) -> PreparedTable | None:
-        pin, rows = self._pin(key), changes.rows.get(key)
-        table = self._writable(pin)
-        if rows is None:
-            staged = staging.stage_delete(table, deleted, properties)
-        elif deleted is not None:
-            staged = staging.stage_change(table, rows, deleted, properties, type_key=key)
-        else:
-            stage = _STAGERS[changes.modes.get(key, "insert")]
-            staged = stage(table, rows, properties, type_key=key)
+        rows = None if change.final is None else _without_places(change.final)
+        if not change.replaces_all and not (rows is not None and rows.num_rows):
+            rows = None
+        if rows is None and (change.removed is None or not len(change.removed)):
+            return None
+        pin = self._pin(key)
+        staged = _staged(self._writable(pin), key, change, rows, properties)
         return PreparedTable(pin, staged) if _has_effect(staged) else None
 
     def _writable(self, pin: TablePin) -> PinnedTable:
@@ -169,30 +128,32 @@ class Preparer:
             return tables.open(pin.ref)
         return tables.open(tables.fork(pin.ref, new_ulid()))
 
-    def _table(self, key: str) -> PinnedTable:
-        return self._repository.tables.open(self._pin(key).ref)
-
     def _pin(self, key: str) -> TablePin:
         return self._snapshot.pin(key)
 
 
-_STAGERS = {
-    "insert": staging.stage_insert,
-    "upsert": staging.stage_upsert,
-    "update": staging.stage_update,
-}
+def _staged(
+    table: PinnedTable,
+    key: str,
+    change: TypeImage,
+    rows: pa.Table | None,
+    properties: Mapping[str, str],
+) -> StagedWrite:
+    if rows is None:
+        assert change.removed is not None
+        return staging.stage_delete(table, change.removed, properties)
+    if change.replaces_all:
+        return staging.stage_overwrite(table, rows, properties, type_key=key)
+    if change.removed is not None:
+        return staging.stage_change(table, rows, change.removed, properties, type_key=key)
+    if change.fresh or change.must_be_new:
+        return staging.stage_insert(table, rows, properties, type_key=key, known_new=True)
+    return staging.stage_upsert(table, rows, properties, type_key=key)
+
+
+def _without_places(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns([name for name in (FILE, LINE) if name in rows.column_names])
 
 
 def _has_effect(staged: StagedWrite) -> bool:
     return bool(staged.rows_inserted or staged.rows_updated or staged.rows_deleted)
-
-
-def _where_in(table: PinnedTable, column: str, ids: pa.Array) -> pa.Array:
-    """The ids of rows whose ``column`` is one of these ids."""
-    import pyarrow.compute as pc
-
-    condition = staging.membership(column, ids)
-    found = table.scan(["id", column], condition)
-    if condition is None:
-        found = found.filter(pc.is_in(found[column], value_set=ids))
-    return found["id"].combine_chunks()

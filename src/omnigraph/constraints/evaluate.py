@@ -1,0 +1,54 @@
+"""The evaluator: every constraint of a schema, over the final image of a write.
+
+Order: rules about single entities; then ids and uniqueness; then the ends of edges; then
+cardinality. Inside each step types come in the order of their type keys and entities in the order
+they were written, so the same write always gives the same report.
+"""
+
+from __future__ import annotations
+
+from omnigraph.constraints.edges import (
+    check_cardinality,
+    check_vanished_nodes,
+    check_written_edges,
+)
+from omnigraph.constraints.image import Image, StoredTypes
+from omnigraph.constraints.rows import check_required, check_values
+from omnigraph.constraints.unique import check_ids, check_unique
+from omnigraph.constraints.violations import Report
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+
+
+def evaluate(
+    schema: AcceptedSchema,
+    image: Image,
+    stored: StoredTypes,
+    report: Report,
+    *,
+    cascaded: bool = False,
+) -> None:
+    """Add every violation to ``report``.
+
+    ``cascaded`` says that the edges of removed nodes are in the image already, so that nothing can
+    still point to them.
+    """
+    types = [schema.type(key) for key in sorted(image)]
+    for owner in types:
+        rows = image[owner.key].rows
+        if rows is not None:
+            check_required(owner, rows, report)
+            check_values(owner, rows, report)
+    if "required" in report.rules:
+        return  # rows without their key have no id, so nothing more can be said about them
+    for owner in types:
+        check_ids(owner, image[owner.key], stored, report)
+        check_unique(owner, image[owner.key], stored, report)
+    for owner in types:
+        if isinstance(owner, EdgeType):
+            check_written_edges(owner, image, stored, report)
+    for owner in types:
+        if isinstance(owner, NodeType) and not cascaded:
+            check_vanished_nodes(schema, owner.key, image, stored, report)
+    for owner in types:
+        if isinstance(owner, EdgeType):
+            check_cardinality(owner, image, stored, report)

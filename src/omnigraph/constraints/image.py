@@ -1,0 +1,101 @@
+"""The image of a write: what each type will hold more, other or less, as the checks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from omnigraph.constraints.spelling import as_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class TypeImage:
+    """The change of one type.
+
+    ``rows`` are written entities in the order they were given. ``removed`` are ids that go away.
+    ``replaces_all`` makes the rows the whole population. ``must_be_new`` forbids ids that are
+    stored; ``fresh`` says that all ids were just made, so that none can be. ``last_wins`` allows an
+    id to be given twice; otherwise that is a violation.
+    """
+
+    rows: pa.Table | None = None
+    removed: pa.Array | None = None
+    replaces_all: bool = False
+    must_be_new: bool = False
+    fresh: bool = False
+    last_wins: bool = True
+
+    @cached_property
+    def final(self) -> pa.Table | None:
+        """The rows as they will be stored: of rows with one id the last."""
+        return None if self.rows is None else last_per_id(self.rows)
+
+    @cached_property
+    def written_ids(self) -> pa.Array:
+        return empty_ids() if self.final is None else as_array(self.final["id"])
+
+    @cached_property
+    def superseded(self) -> pa.Array:
+        """Ids whose stored version no longer counts."""
+        import pyarrow as pa
+
+        if self.removed is None:
+            return self.written_ids
+        return pa.concat_arrays([self.written_ids, as_array(self.removed)])
+
+
+Image = Mapping[str, TypeImage]
+"""By type key."""
+
+
+class StoredTypes(Protocol):
+    """What the checks ask of the committed state."""
+
+    def count(self, key: str) -> int:
+        """How many entities a type has."""
+
+    def columns(self, key: str, columns: Sequence[str]) -> pa.Table:
+        """Whole columns of a type."""
+
+    def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """The entities of a type whose ``column`` has one of these values."""
+
+
+def present(stored: StoredTypes, key: str, ids: pa.Array) -> pa.Array:
+    """Those of the ids that are stored."""
+    if not len(ids) or not stored.count(key):
+        return empty_ids()
+    return as_array(stored.matching(key, "id", ids, ["id"])["id"])
+
+
+def without(ids: pa.Array, gone: pa.Array | None) -> pa.Array:
+    """The ids that are not in ``gone``."""
+    import pyarrow.compute as pc
+
+    if gone is None or not len(gone) or not len(ids):
+        return ids
+    return ids.filter(pc.invert(pc.is_in(ids, value_set=gone)))
+
+
+def last_per_id(rows: pa.Table) -> pa.Table:
+    """The last row of every id, in the order of those rows."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.count_distinct(rows["id"]).as_py() == rows.num_rows:
+        return rows
+    numbered = pa.table({"id": rows["id"], "at": pa.array(np.arange(rows.num_rows))})
+    last = numbered.group_by("id").aggregate([("at", "max")])["at_max"]
+    return rows.take(last.take(pc.sort_indices(last)))
+
+
+def empty_ids() -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([], type=pa.string())

@@ -1,0 +1,115 @@
+"""Rules about one entity at a time: required values, ranges, patterns, members of enums.
+
+Each is one Arrow expression over a column. ``conform`` has made the types right before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.constraints.violations import Report, Rule, Violation
+from omnigraph.schema import Check, EdgeType, NodeType, Property, Range
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_Finding = tuple[Rule, str, Any, str]  # rule, property, mask of offenders, what is wrong
+
+
+def check_required(owner: NodeType | EdgeType, rows: pa.Table, report: Report) -> None:
+    """Every property without ``?`` has a value."""
+    import pyarrow.compute as pc
+
+    for name, declared in owner.properties.items():
+        column = rows[name]
+        if not declared.type.nullable and column.null_count:
+            mask = pc.is_null(column)
+            report_rows(report, owner, rows, "required", name, mask, "a value is required")
+
+
+def check_values(owner: NodeType | EdgeType, rows: pa.Table, report: Report) -> None:
+    """``@range``, then ``@check``, then enums."""
+    for rule, name, mask, problem in _findings(owner, rows):
+        report_rows(report, owner, rows, rule, name, mask, problem)
+
+
+def _findings(owner: NodeType | EdgeType, rows: pa.Table) -> Iterator[_Finding]:
+    for bounds in getattr(owner, "ranges", ()):
+        yield _range(bounds, rows)
+    for check in getattr(owner, "checks", ()):
+        yield _check(check, rows)
+    for declared in owner.properties.values():
+        if declared.type.enum is not None:
+            yield _enum(declared, rows)
+
+
+def _range(bounds: Range, rows: pa.Table) -> _Finding:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pc.cast(rows[bounds.property], pa.float64(), safe=False)
+    inside = pc.is_finite(values)
+    if bounds.low is not None:
+        inside = pc.and_(inside, pc.greater_equal(values, bounds.low))
+    if bounds.high is not None:
+        inside = pc.and_(inside, pc.less_equal(values, bounds.high))
+    shown = f"{_number(bounds.low)}..{_number(bounds.high)}"
+    return "range", bounds.property, pc.invert(inside), f"outside @range {shown}"
+
+
+def _check(check: Check, rows: pa.Table) -> _Finding:
+    import pyarrow.compute as pc
+
+    found = pc.match_substring_regex(rows[check.property], check.pattern)
+    return "check", check.property, pc.invert(found), f"does not match @check {check.pattern!r}"
+
+
+def _enum(declared: Property, rows: pa.Table) -> _Finding:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    members = pa.array(declared.type.enum, type=pa.string())
+    column = rows[declared.name]
+    outside = pc.and_(pc.is_valid(column), pc.invert(pc.is_in(column, value_set=members)))
+    return "enum", declared.name, outside, f"not one of {', '.join(declared.type.enum or ())}"
+
+
+def report_rows(
+    report: Report,
+    owner: NodeType | EdgeType,
+    rows: pa.Table,
+    rule: Rule,
+    name: str,
+    mask: Any,
+    problem: str,
+) -> None:
+    """Report the rows that a mask marks; null marks nothing."""
+    import pyarrow.compute as pc
+
+    total = pc.sum(mask).as_py() or 0
+    if not total:
+        return
+    marked = pc.indices_nonzero(pc.fill_null(mask, False))[: report.room()].to_pylist()
+    violations = []
+    for at in marked:
+        id = rows["id"][at].as_py()
+        message = f"{owner.name}.{name}{_of(id)}: {_value(rows[name][at])}{problem}"
+        violations.append(Violation(rule, message, owner.key, id, name, *report.place(rows, at)))
+    report.extend(violations, total)
+
+
+def _of(id: str | None) -> str:
+    return "" if id is None else f" of {id!r}"
+
+
+def _value(scalar: Any) -> str:
+    value = scalar.as_py()
+    if value is None:
+        return ""
+    shown = repr(value)
+    return f"{shown if len(shown) <= 40 else shown[:40] + '…'} is "
+
+
+def _number(bound: float | None) -> str:
+    return "" if bound is None else f"{bound:g}"

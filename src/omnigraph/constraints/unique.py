@@ -1,0 +1,142 @@
+"""Rules about several entities of one type: ids, keys and ``@unique``.
+
+Two records of one input with the same tuple conflict; so do two entities with different ids, of
+which one may be stored already. A tuple with a null in it never conflicts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.constraints.image import StoredTypes, TypeImage, present
+from omnigraph.constraints.spelling import as_array, tuple_keys
+from omnigraph.constraints.violations import Report, Violation
+from omnigraph.schema import EdgeType, NodeType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_ids(
+    owner: NodeType | EdgeType, image: TypeImage, stored: StoredTypes, report: Report
+) -> None:
+    """No id twice in one input, and none that exists where only new ones may be."""
+    import pyarrow.compute as pc
+
+    if image.rows is None or image.fresh:
+        return
+    if not image.last_wins:
+        for at, first in _repeats(image.rows["id"], report):
+            id = image.rows["id"][at].as_py()
+            what = "@key" if owner.key_properties else "id"
+            message = f"{what} violation on {owner.name}: {id!r} is given twice"
+            _add(report, "key", message + _also(report, image.rows, first), owner, image.rows, at)
+    if image.must_be_new and not image.replaces_all:
+        ids = present(stored, owner.key, image.written_ids)
+        if len(ids):
+            marked = pc.indices_nonzero(pc.is_in(image.rows["id"], value_set=ids)).to_pylist()
+            for at in marked:
+                id = image.rows["id"][at].as_py()
+                message = f"a {owner.kind} of type {owner.name} with id {id!r} exists already"
+                _add(report, "exists", message, owner, image.rows, at)
+
+
+def check_unique(
+    owner: NodeType | EdgeType, image: TypeImage, stored: StoredTypes, report: Report
+) -> None:
+    """Every ``@unique`` group of the type, in the order of the catalog."""
+    if image.rows is None or not image.rows.num_rows:
+        return
+    for columns in owner.unique:
+        _check_group(owner, columns, image, stored, report)
+
+
+def _check_group(
+    owner: NodeType | EdgeType,
+    columns: tuple[str, ...],
+    image: TypeImage,
+    stored: StoredTypes,
+    report: Report,
+) -> None:
+    rows = image.rows
+    assert rows is not None
+    name = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+    keys = tuple_keys(owner, columns, rows)
+    title = f"@unique violation on {owner.name}.{name}"
+    for at, first in _repeats(keys, report):
+        other = rows["id"][first].as_py()
+        message = f"{title}: {_shown(rows, columns, at)} is also in {other!r}"
+        _add(report, "unique", message + _also(report, rows, first), owner, rows, at, name)
+    if not image.replaces_all and stored.count(owner.key):
+        _check_stored(owner, columns, image, stored, report, title, name)
+
+
+def _check_stored(
+    owner: NodeType | EdgeType,
+    columns: tuple[str, ...],
+    image: TypeImage,
+    stored: StoredTypes,
+    report: Report,
+    title: str,
+    name: str,
+) -> None:
+    """A final tuple that a stored entity has, which this write neither replaces nor removes."""
+    import pyarrow.compute as pc
+
+    final = image.final
+    assert final is not None
+    keys = tuple_keys(owner, columns, final)
+    values = as_array(final[columns[0]]).filter(pc.is_valid(keys)).unique()
+    if not len(values):
+        return
+    wanted = list(dict.fromkeys(("id", *columns)))
+    found = stored.matching(owner.key, columns[0], values, wanted)
+    found = found.filter(pc.invert(pc.is_in(found["id"], value_set=image.superseded)))
+    taken = tuple_keys(owner, columns, found)
+    positions = pc.index_in(keys, value_set=taken)
+    for at in pc.indices_nonzero(pc.is_valid(positions)).to_pylist():
+        other = found["id"][positions[at].as_py()].as_py()
+        message = f"{title}: {_shown(final, columns, at)} is also in {other!r}"
+        _add(report, "unique", message, owner, final, at, name)
+
+
+def _repeats(keys: Any, report: Report) -> list[tuple[int, int]]:
+    """Rows whose key occurred before, each with the row where it occurred first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = as_array(keys)
+    if pc.count_distinct(keys).as_py() == len(keys) - keys.null_count:
+        return []
+    distinct = keys.drop_null().unique()
+    first = pc.index_in(distinct, value_set=keys)
+    slots = pc.index_in(keys, value_set=distinct)
+    origin = first.take(slots)
+    here = pa.array(range(len(keys)), type=pa.int32())
+    repeated = pc.indices_nonzero(pc.fill_null(pc.not_equal(origin, here), False))
+    return [(at, origin[at].as_py()) for at in repeated.to_pylist()]
+
+
+def _add(
+    report: Report,
+    rule: Any,
+    message: str,
+    owner: NodeType | EdgeType,
+    rows: pa.Table,
+    at: int,
+    property: str | None = None,
+) -> None:
+    id = rows["id"][at].as_py()
+    place = report.place(rows, at)
+    report.add(Violation(rule, message, owner.key, id, property, *place))
+
+
+def _shown(rows: pa.Table, columns: tuple[str, ...], at: int) -> str:
+    values = [rows[name][at].as_py() for name in columns]
+    text = repr(values[0]) if len(values) == 1 else f"({', '.join(map(repr, values))})"
+    return text if len(text) <= 80 else text[:80] + "…"
+
+
+def _also(report: Report, rows: pa.Table, first: int) -> str:
+    file, line = report.place(rows, first)
+    return "" if line is None else f" (first in {file}:{line})"

@@ -1,0 +1,117 @@
+"""What is wrong with data: every violation counted, the first ones kept, always in one order.
+
+A ``Report`` is filled by parsers and by the evaluator and turned into one typed error at the end.
+Its memory is bounded: however bad the data, only the first violations are kept in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from omnigraph.errors import ConstraintViolation, InvalidData, KeyConflict, OmnigraphError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rule = Literal[
+    "syntax", "type", "required", "range", "check", "enum",
+    "key", "exists", "unique", "endpoint", "cardinality",
+]  # fmt: skip
+
+VIOLATIONS_SHOWN_MAX: Final = 100
+"""Enough to see the pattern; an error stays small whatever the input was."""
+
+FILE: Final = "#file"
+LINE: Final = "#line"
+"""Columns beside the properties that say where a row was read. No property can be called so."""
+
+_NOT_READ: Final = frozenset({"syntax", "type", "required"})
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is wrong, and where."""
+
+    rule: Rule
+    message: str
+    type_key: str | None = None
+    id: str | None = None
+    property: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.file or 'line'}:{self.line}" if self.line is not None else self.file
+        return f"{place}: {self.message}" if place else self.message
+
+    def to_json(self) -> dict[str, Any]:
+        kind, _, name = (self.type_key or "").partition(":")
+        body = {
+            "rule": self.rule,
+            "message": self.message,
+            "entity_kind": kind,
+            "type_name": name,
+            "id": self.id,
+            "property": self.property,
+            "file": self.file,
+            "line": self.line,
+        }
+        return {name: value for name, value in body.items() if value not in (None, "")}
+
+
+@dataclass(slots=True)
+class Report:
+    """Collects violations. ``files`` are the names that the ``#file`` column counts."""
+
+    files: Sequence[str] = ()
+    shown: list[Violation] = field(default_factory=list)
+    total: int = 0
+    rules: set[Rule] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return self.total > 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further violations are only counted."""
+        return len(self.shown) >= VIOLATIONS_SHOWN_MAX
+
+    def add(self, violation: Violation) -> None:
+        self.total += 1
+        self.rules.add(violation.rule)
+        if not self.is_full:
+            self.shown.append(violation)
+
+    def extend(self, violations: Iterable[Violation], total: int) -> None:
+        """Add some violations out of ``total`` that were found; only as many as fit are taken."""
+        for violation in violations:
+            if self.is_full:
+                break
+            self.shown.append(violation)
+            self.rules.add(violation.rule)
+        self.total += total
+
+    def room(self) -> int:
+        return max(VIOLATIONS_SHOWN_MAX - len(self.shown), 1)
+
+    def place(self, rows: pa.Table, at: int) -> tuple[str | None, int | None]:
+        """Where a row was read: its file and line, as far as they are known."""
+        if LINE not in rows.column_names:
+            return None, None
+        return self.files[rows[FILE][at].as_py()], rows[LINE][at].as_py()
+
+    def raise_any(self) -> None:
+        """Raise one error for everything that was found, if anything was."""
+        if self:
+            raise self._error()
+
+    def _error(self) -> OmnigraphError:
+        first = self.shown[0]
+        violations = [violation.to_json() for violation in self.shown]
+        if self.rules == {"exists"} and first.type_key is not None:
+            return KeyConflict(first.type_key, first.id, violations=violations, total=self.total)
+        kind = InvalidData if self.rules & _NOT_READ else ConstraintViolation
+        more = f" (and {self.total - 1} more)" if self.total > 1 else ""
+        return kind(f"{first}{more}", violations=violations, total=self.total)

@@ -1,0 +1,93 @@
+"""Blob columns: bytes that the graph owns, and references to bytes outside it.
+
+A scan of a blob column gives descriptors, which say where bytes are and cannot be written again.
+``complete_rows`` turns scanned rows back into rows that can be staged. A stored value is ``bytes``
+(owned) or ``str`` (the URI of a reference); null stays null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.storage.lance_errors import translated
+from omnigraph.storage.tables import PinnedTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EXTERNAL_KIND: Final = 3
+"""The descriptor kind of a reference to an object outside the table."""
+
+ADDRESS: Final = "_rowaddr"
+
+
+def blob_columns(schema: pa.Schema) -> list[str]:
+    """The names of the blob columns of a table's schema."""
+    return [field.name for field in schema if is_blob_type(field.type)]
+
+
+def is_blob_type(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "lance.blob.v2"
+
+
+def blob_array(values: Sequence[bytes | str | None]) -> pa.Array:
+    """Stored values as a column that can be written."""
+    import lance
+
+    return lance.blob_array(
+        [lance.Blob.from_uri(value) if isinstance(value, str) else value for value in values]
+    )
+
+
+def has_references(rows: pa.Table) -> bool:
+    """Whether any blob column of rows to be written refers to bytes outside."""
+    for name in blob_columns(rows.schema):
+        storage = rows[name].combine_chunks().storage
+        if storage.field("uri").null_count < len(storage):
+            return True
+    return False
+
+
+def blob_values(
+    table: PinnedTable, column: str, descriptors: Sequence[Any], addresses: Sequence[int]
+) -> list[bytes | str | None]:
+    """The stored values behind scanned descriptors, in their order."""
+    values: list[bytes | str | None] = [None] * len(descriptors)
+    owned = []
+    for at, descriptor in enumerate(descriptors):
+        if descriptor is None:
+            continue
+        if descriptor["kind"] == EXTERNAL_KIND:
+            values[at] = descriptor["blob_uri"]
+        else:
+            owned.append(at)
+    if owned:
+        with translated(f"reading blobs of {table.ref.path}"):
+            found = table.dataset.read_blobs(column, addresses=[addresses[at] for at in owned])
+        for at, (_, value) in zip(owned, found, strict=True):
+            values[at] = value
+    return values
+
+
+def complete_rows(table: PinnedTable, filter: str | None = None) -> pa.Table:
+    """Rows as they can be staged again: blobs as values instead of descriptors."""
+    names = blob_columns(table.schema)
+    rows = table.scan(filter=filter, with_row_address=bool(names))
+    return with_blob_values(table, rows) if names else rows
+
+
+def with_blob_values(table: PinnedTable, rows: pa.Table) -> pa.Table:
+    """Scanned rows (with their addresses) with blob descriptors replaced by values."""
+    import pyarrow as pa
+
+    addresses = rows[ADDRESS].to_pylist()
+    columns = {}
+    for field in table.schema:
+        column: Any = rows[field.name]
+        if is_blob_type(field.type):
+            column = blob_array(blob_values(table, field.name, column.to_pylist(), addresses))
+        columns[field.name] = column
+    return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in table.schema]))

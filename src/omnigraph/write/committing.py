@@ -1,0 +1,201 @@
+"""From a prepared write to its commit: preconditions, idempotency keys, and preparing again.
+
+Every writer of the room ends here. A write that only inserts is prepared again on the current
+state when another writer was faster; one that decided something on what it had read reports the
+conflict instead. Waiting between attempts is bounded and jittered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+from omnigraph.commit.prepared import PreparedWrite, WriteInfo
+from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.errors import Conflict, IdempotencyMismatch, KeyConflict, PreconditionFailed
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.history import find_commit
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import Commit, Kind, Row
+from omnigraph.manifest.schemas import load_schema
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.state import ManifestState
+from omnigraph.schema import AcceptedSchema
+
+PREPARE_ATTEMPTS_MAX: Final = 10
+PREPARE_BACKOFF_S: Final = 0.01
+IDEMPOTENCY_KEYS_MAX: Final = 1_000
+"""How many keys a branch remembers: current state stays small, and repeats come soon or never."""
+
+_SCHEMAS_MAX: Final = 32
+_schemas: dict[str, AcceptedSchema] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a caller says about a write besides its content."""
+
+    branch: str
+    info: WriteInfo
+    expected_head: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a write. ``result`` are the facts its first execution reported."""
+
+    commit: Commit | None
+    result: Mapping[str, Any] = field(default_factory=dict)
+    repeated: bool = False
+
+
+@dataclass
+class Attempt:
+    """One try: the snapshot everything is decided on."""
+
+    repository: Repository
+    branch: Branch
+    state: ManifestState
+
+    @cached_property
+    def snapshot(self) -> SnapshotPins:
+        return SnapshotPins.of(self.branch, self.state)
+
+    @cached_property
+    def schema(self) -> AcceptedSchema:
+        return cached_schema(self.state, self.snapshot.schema_hash)
+
+
+Prepare = Callable[[Attempt], tuple[PreparedWrite | None, Mapping[str, Any]]]
+"""Prepares on an attempt; None when there is nothing to write. Also what to report."""
+
+
+def cached_schema(state: ManifestState, schema_hash: str) -> AcceptedSchema:
+    """The schema of this hash, parsed once per process."""
+    found = _schemas.get(schema_hash)
+    if found is None:
+        found = load_schema(state, schema_hash)
+        if len(_schemas) >= _SCHEMAS_MAX:
+            _schemas.clear()
+        _schemas[schema_hash] = found
+    return found
+
+
+class Committer:
+    """Commits writes to one graph."""
+
+    def __init__(self, repository: Repository, transaction: WriteTransaction) -> None:
+        self._repository = repository
+        self._transaction = transaction
+
+    def attempt(self, branch_name: str) -> Attempt:
+        branch = self._repository.branch(branch_name)
+        return Attempt(self._repository, branch, self._repository.manifest(branch).current())
+
+    def run(
+        self,
+        options: WriteOptions,
+        prepare: Prepare,
+        *,
+        retry: Callable[[], bool],
+        digest: Callable[[], str] = lambda: "",
+    ) -> Outcome:
+        """Prepare and commit, once or until nobody was faster.
+
+        ``retry`` says, after a preparation, whether it may be repeated on newer state. ``digest``
+        identifies the request; it is asked only when there is an idempotency key.
+        """
+        self._transaction.enter(self._repository.branch(options.branch))
+        key = None
+        if options.idempotency_key is not None:
+            key = (options.idempotency_key, digest())
+        for number in range(1, PREPARE_ATTEMPTS_MAX + 1):
+            attempt = self.attempt(options.branch)
+            before = self._done_before(attempt, key)
+            if before is not None:
+                return before
+            try:
+                return self._once(options, attempt, prepare, key)
+            except PreconditionFailed as failed:
+                raise PreconditionFailed(failed.expected, failed.actual, options.branch) from None
+            except KeyConflict:
+                raise
+            except Conflict as conflict:
+                before = self._done_before(self.attempt(options.branch), key)
+                if before is not None:
+                    return before
+                if not (retry() and conflict.retryable) or number == PREPARE_ATTEMPTS_MAX:
+                    raise
+                time.sleep(random.uniform(0, PREPARE_BACKOFF_S * 2**number))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(
+        self,
+        options: WriteOptions,
+        attempt: Attempt,
+        prepare: Prepare,
+        key: tuple[str, str] | None,
+    ) -> Outcome:
+        snapshot, expected = attempt.snapshot, options.expected_head
+        if expected is not None and snapshot.commit_id != expected:
+            raise PreconditionFailed(expected, snapshot.commit_id)
+        prepared, result = prepare(attempt)
+        if prepared is None:
+            if expected is not None:
+                self._require_head(options.branch, expected)
+            return Outcome(None, result)
+        prepared = replace(prepared, expected_head=expected)
+        if key is not None:
+            prepared = _remembering(prepared, attempt, key, result)
+        return Outcome(self._transaction.commit(prepared), result)
+
+    def _require_head(self, branch: str, expected: str) -> None:
+        """A write without effect still holds its caller's precondition to the end."""
+        head = self.attempt(branch).state.head.commit_id
+        if head != expected:
+            raise PreconditionFailed(expected, head)
+
+    def _done_before(self, attempt: Attempt, key: tuple[str, str] | None) -> Outcome | None:
+        """The outcome of an earlier request with the same key."""
+        row = None if key is None else attempt.state.row(_object_id(attempt.branch, key[0]))
+        if row is None or key is None:
+            return None
+        if row.metadata["digest"] != key[1]:
+            raise IdempotencyMismatch(
+                f"the idempotency key {key[0]!r} was used for a different request",
+                details={"commit_id": row.metadata["commit_id"]},
+            )
+        commit = find_commit(attempt.state, row.metadata["commit_id"])
+        return Outcome(commit, row.metadata["result"], repeated=True)
+
+
+def _remembering(
+    prepared: PreparedWrite, attempt: Attempt, key: tuple[str, str], result: Mapping[str, Any]
+) -> PreparedWrite:
+    """The same write, which also leaves its idempotency key behind."""
+    row = Row(
+        _object_id(attempt.branch, key[0]),
+        Kind.IDEMPOTENCY,
+        {"commit_id": prepared.operation_id, "digest": key[1], "result": dict(result)},
+    )
+    known = sorted(
+        attempt.state.rows(Kind.IDEMPOTENCY), key=lambda item: str(item.metadata["commit_id"])
+    )
+    forgotten = known[: max(0, len(known) + 1 - IDEMPOTENCY_KEYS_MAX)]
+    return replace(
+        prepared,
+        put=(*prepared.put, row),
+        drop=(*prepared.drop, *(item.object_id for item in forgotten)),
+        absent=(*prepared.absent, row.object_id),
+    )
+
+
+def _object_id(branch: Branch, key: str) -> str:
+    """Named after the branch too: a fork starts with none of its parent's keys in force."""
+    return "idem:" + hashlib.sha256(f"{branch.incarnation}\0{key}".encode()).hexdigest()

@@ -1,0 +1,78 @@
+"""Single entities: from the values a caller gives to stored values, and from those to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.constraints.conform import stored_array
+from omnigraph.errors import InvalidInput, InvalidValue
+from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.blobs import blob_array
+from omnigraph.syntax import did_you_mean
+from omnigraph.types import PropertyType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = dict[str, Any]
+"""An entity as stored values by column."""
+
+
+def accept_row(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
+    """Given values as stored ones: omitted properties are null, unknown ones an error."""
+    row: Row = dict.fromkeys(owner.properties)
+    for name, value in values.items():
+        row[name] = accept_value(owner, name, value)
+    require_values(owner, row)
+    return row
+
+
+def require_values(owner: NodeType | EdgeType, row: Row) -> None:
+    """Raise when a required property has no value."""
+    for name, declared in owner.properties.items():
+        if row[name] is None and not declared.type.nullable:
+            raise InvalidValue(
+                f"{owner.name}.{name} is required",
+                details={"type_key": owner.key, "property": name},
+            )
+
+
+def accept_value(owner: NodeType | EdgeType, name: str, value: Any) -> Any:
+    """One given value as a stored one, or an error that names the property."""
+    declared = owner.properties.get(name)
+    if declared is None:
+        hint = did_you_mean(name, owner.properties)
+        raise InvalidInput(
+            f"{owner.name} has no property {name}" + (f"; {hint}" if hint else ""),
+            details={"type_key": owner.key, "property": name},
+        )
+    try:
+        return _accept(declared.type, value)
+    except InvalidValue as problem:
+        raise InvalidValue(
+            f"{owner.name}.{name}: {problem.message}",
+            details={"type_key": owner.key, "property": name},
+        ) from None
+
+
+def _accept(kind: PropertyType, value: Any) -> Any:
+    if kind.is_blob and isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    return kind.accept(list(value) if isinstance(value, tuple) else value)
+
+
+def rows_to_arrow(owner: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
+    """Stored rows as a table in the column order of the type."""
+    import pyarrow as pa
+
+    columns = {
+        column.name: column_array(column.type, [row.get(column.name) for row in rows])
+        for column in owner.columns()
+    }
+    return pa.table(columns)
+
+
+def column_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
+    """Stored values of one property as a column of its physical type."""
+    return blob_array(values) if kind.is_blob else stored_array(kind, values)

@@ -1,0 +1,42 @@
+"""The committed state as the checks and the writers of one snapshot ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.storage.staging import value_filter
+from omnigraph.storage.tables import PinnedTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class StoredSnapshot:
+    """Answers from the tables of one snapshot; implements ``constraints.StoredTypes``."""
+
+    def __init__(self, repository: Repository, snapshot: SnapshotPins) -> None:
+        self._tables = repository.tables
+        self._snapshot = snapshot
+
+    def table(self, key: str) -> PinnedTable:
+        return self._tables.open(self._snapshot.pin(key).ref)
+
+    def count(self, key: str) -> int:
+        return self._snapshot.pin(key).rows
+
+    def columns(self, key: str, columns: Sequence[str]) -> pa.Table:
+        return self.table(key).scan(list(columns))
+
+    def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
+        """Few values are looked up, through an index where there is one; many are scanned for."""
+        import pyarrow.compute as pc
+
+        condition = value_filter(column, values)
+        wanted = list(dict.fromkeys((*columns, column)))
+        found = self.table(key).scan(wanted, condition)
+        if condition is None:
+            found = found.filter(pc.is_in(found[column], value_set=values))
+        return found.select(list(columns))
