@@ -28,6 +28,7 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.testing.history import Append, Outcome
 from omnigraph.testing.ledger import Ledger
 from omnigraph.write.batch import Batch
+from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Committer, WriteOptions
 from omnigraph.write.upkeep import tend
@@ -130,7 +131,7 @@ class Writer:
         """Rely on nothing at all having changed since the read."""
         info = WriteInfo("write", self._actor, str(number))
         options = WriteOptions("main", info, snapshot.commit_id)
-        batch = Batch(Committer(self._repository, self._transaction), options)
+        batch = Batch(Committer(self._repository, self._transaction), options, BlobPolicy())
         for append in appends:
             values = [*lists[append.key], append.value]
             batch.update(_type_of(append.key), append.key, {"values": values})
