@@ -4,15 +4,12 @@ A typed property graph whose every node and edge type is a Lance dataset, versio
 Everything public is named here; every other module is private.
 """
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from omnigraph import errors
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph, init, open
-
-logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 __version__ = "0.1.0"
 __all__ = ["Graph", "__version__", "errors", "init", "open"]

@@ -12,6 +12,7 @@
     │   ├── ExternalBlobDenied       a reference to bytes outside that this graph does not allow
     │   ├── BlobRangeInvalid         a range that lies outside the blob
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
+    │   ├── NotAvailable             something this version of the program does not do
     │   └── ReadOnly                 a write through a handle opened read-only
     ├── NotFound                     something named does not exist
     │   ├── GraphNotFound            nothing at this location, or it is not a graph
@@ -42,7 +43,10 @@
     ├── RecoveryRequired             an unfinished write is in the way and cannot be resolved now
     ├── Drift                        a table moved without being published
     ├── FormatUnsupported            the graph's format is too old or too new for this program
-    └── ResourceLimit                a named limit was reached
+    ├── ResourceLimit                a named limit was reached
+    ├── QueryTimeout                 a query ran longer than it was allowed to
+    ├── QueryCancelled               the caller no longer wanted the answer
+    └── EmbeddingFailure             a text could not be turned into a vector
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
 mapping with structured facts and a ``remedy``: one sentence that says what to do. This module
@@ -191,6 +195,12 @@ class BlobRangeInvalid(InvalidInput):
 class UnsupportedLocation(InvalidInput):
     code = "unsupported_location"
     default_remedy = "Use a local path, a file:// URI or an s3:// URI."
+
+
+class NotAvailable(InvalidInput):
+    code = "not_available"
+    status = 501
+    default_remedy = "Use another way, or a newer version of Omnigraph."
 
 
 class ReadOnly(InvalidInput):
@@ -441,3 +451,29 @@ class ResourceLimit(OmnigraphError):
             remedy=remedy,
             details={"resource": resource, "limit": limit, "actual": actual},
         )
+
+
+class QueryTimeout(OmnigraphError):
+    code = "query_timeout"
+    status = 408
+    default_remedy = "Make the query more specific, or allow it more time."
+
+    def __init__(self, limit_ms: int, passed_ms: int) -> None:
+        super().__init__(
+            f"the query ran for {passed_ms} ms, and {limit_ms} ms were allowed",
+            details={"limit_ms": limit_ms, "passed_ms": passed_ms},
+        )
+
+
+class QueryCancelled(OmnigraphError):
+    code = "query_cancelled"
+    status = 499
+    default_remedy = "Run the query again if its answer is wanted after all."
+
+
+class EmbeddingFailure(OmnigraphError):
+    """The provider of embeddings is missing, wrong, or did not answer."""
+
+    code = "embedding_failure"
+    status = 502
+    default_remedy = "Check the embedding provider's settings, or pass a vector instead of a text."

@@ -6,7 +6,8 @@ business of the rooms below, and every name here is public API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
@@ -21,6 +22,8 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
@@ -30,6 +33,9 @@ from omnigraph.write.methods import WriteMethods
 
 if TYPE_CHECKING:
     import os
+
+# A library does not print; here and not in the package, which must stay quick to import.
+logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
 def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
@@ -49,7 +55,7 @@ def open(
     policy = BlobPolicy(tuple(blob_bases))
     graph = Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=policy)
     if not read_only:
-        graph.recover()
+        graph.recovered_at_open = graph.recover()
     return graph
 
 
@@ -67,7 +73,9 @@ class Graph(WriteMethods):
         self._read_only = read_only
         self._blobs = blobs
         self._transaction = WriteTransaction(repository, read_only=read_only)
+        self._reader = Reader(repository)
         self._operator = Operator(repository, self._transaction.recovery)
+        self.recovered_at_open = Recovered([], [], [])
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -112,6 +120,18 @@ class Graph(WriteMethods):
             if found is not None:
                 return found
         return history.get_commit(main, commit_id)  # raises: no branch has it
+
+    def query(
+        self,
+        text: str,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Result:
+        """Run a read query on a branch (``main`` unless said), or at a commit."""
+        return self._reader.query(text, name, params, branch, at, options)
 
     def entity(
         self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None

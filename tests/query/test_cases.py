@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from omnigraph.errors import ParameterError
 from omnigraph.query import (
+    Plan,
+    SchemaOrigin,
+    bind_parameters,
     check_query,
+    compile_query,
     describe_operation,
     explain,
     explain_json,
     format_queries,
+    lint_queries,
     parse_queries,
     plan_query,
+    read_parameters,
 )
 from omnigraph.query.checked import CheckedQuery
-from omnigraph.syntax import Diagnostic, SourceError
+from omnigraph.syntax import Diagnostic, Source, SourceError
 from tests.query.loading import case_id, cases, query_text, schema
 
 CHECKED = cases("spec", "grammar", "typing", "mutations")
@@ -60,11 +69,90 @@ def test_checking(case: dict[str, Any]) -> None:
             assert [item["kind"] for item in result] == case["kinds"]
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CHECKED if not case.get("codes")], ids=case_id
-)
+@pytest.mark.parametrize("case", [case for case in CHECKED if not case.get("codes")], ids=case_id)
 def test_formatting_keeps_the_meaning(case: dict[str, Any]) -> None:
     text = query_text(case)
     once = format_queries(text)
     assert format_queries(once) == once
     assert parse_queries(once) == parse_queries(text)
+
+
+@pytest.mark.parametrize("case", cases("plans"), ids=case_id)
+def test_planning(case: dict[str, Any]) -> None:
+    plans = [plan_of(case, body) for body in case["same"]]
+    assert all(plan == plans[0] for plan in plans), [explain(plan) for plan in plans]
+    assert all(repr(plan) == repr(plans[0]) for plan in plans)
+    for body in case.get("other", ()):
+        assert plan_of(case, body) != plans[0], body
+    if "explain" in case:
+        assert explain(plans[0]) == case["explain"].strip()
+
+
+def plan_of(case: dict[str, Any], body: str) -> Plan:
+    text = query_text({**case, "body": body})
+    return compile_query(text, schema(case["schema"])).plan
+
+
+@pytest.mark.parametrize("case", cases("parameters"), ids=case_id)
+def test_binding(case: dict[str, Any]) -> None:
+    text = query_text({**case, "body": "match { $p: Person } return { $p }"})
+    declared = compile_query(text, schema(case["schema"])).checked.parameters
+    given = case.get("given") or '{"a": ' + "9" * case["given_digits"] + "}"
+    mode = case.get("mode", "standard")
+    if "problems" in case:
+        with pytest.raises(ParameterError) as caught:
+            bind_parameters(declared, read_parameters(given), mode=mode)
+        assert [item["name"] for item in caught.value.problems] == case["problems"]
+        assert caught.value.to_json()["code"] == "invalid_parameters"
+        for text in case.get("shows", ()):
+            assert text in caught.value.message
+        return
+    bound = bind_parameters(declared, read_parameters(given), mode=mode)
+    assert repr(as_json(bound.values)) == repr(json.loads(case["values"]))
+    assert repr(as_json(bound.extra)) == repr(json.loads(case.get("extra", "{}")))
+
+
+def as_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: as_json(item) for name, item in value.items()}
+    if isinstance(value, tuple):
+        return [as_json(item) for item in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@pytest.mark.parametrize("case", cases("lint"), ids=case_id)
+def test_linting(case: dict[str, Any]) -> None:
+    origin = SchemaOrigin("file", f"{case['schema']}.pg")
+    report = lint_queries(Source("case.gq", case["query"]), schema(case["schema"]), origin)
+    body = json.loads(json.dumps(report.to_json()))
+    assert_contains(body, json.loads(case["report"]), "report")
+    for path in case.get("absent", ()):
+        *parents, last = path.split(".")
+        inner: Any = body
+        for step in parents:
+            inner = inner[int(step)] if step.isdigit() else inner[step]
+        assert last not in inner
+    assert report.render().endswith("warnings")
+    assert report.ok == (body["status"] == "ok")
+
+
+def assert_contains(actual: Any, wanted: Any, path: str) -> None:
+    """Objects may hold more than is wanted; lists must be of the same length."""
+    if isinstance(wanted, dict):
+        for name, value in wanted.items():
+            assert name in actual, f"{path}.{name}"
+            assert_contains(actual[name], value, f"{path}.{name}")
+    elif isinstance(wanted, list):
+        assert len(actual) == len(wanted), f"{path}: {actual}"
+        for at, value in enumerate(wanted):
+            assert_contains(actual[at], value, f"{path}[{at}]")
+    else:
+        assert actual == wanted, path
+
+
+@pytest.mark.parametrize("case", cases("format"), ids=case_id)
+def test_formatting(case: dict[str, Any]) -> None:
+    once = format_queries(case["input"])
+    assert once == case["output"].removeprefix("\n")
+    assert format_queries(once) == once
+    assert parse_queries(once) == parse_queries(case["input"])

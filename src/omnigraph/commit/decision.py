@@ -34,8 +34,13 @@ class Decision:
     movements: Mapping[str, Movement]
 
 
-def decide(store: TableStore, record: RecoveryRecord, state: ManifestState) -> Decision:
-    """All or nothing: forward only when every table moved as planned and nothing speaks against."""
+def decide(
+    store: TableStore, record: RecoveryRecord, state: ManifestState, *, aborted: bool = False
+) -> Decision:
+    """All or nothing: forward only when every table moved as planned and nothing speaks against.
+
+    ``aborted`` says that the owner reported the write as failed.
+    """
     published, commit = _published(record, state)
     if published:
         return Decision(Way.PUBLISHED, state, commit, {}, {})
@@ -45,7 +50,7 @@ def decide(store: TableStore, record: RecoveryRecord, state: ManifestState) -> D
         for table in record.tables
     }
     complete = all(movement is Movement.OURS for movement in movements.values())
-    abandoned = state.row(f"abandoned:{record.operation_id}") is not None
+    abandoned = aborted or state.row(f"abandoned:{record.operation_id}") is not None
     way = Way.BACK
     if complete and not abandoned and _requirements_hold(record, state):
         way = Way.FORWARD

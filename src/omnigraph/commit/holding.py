@@ -89,9 +89,10 @@ class Holding:
             self._renew()
 
     def release(self) -> None:
-        """Remove the lease, if one was ever written."""
-        if self._renewals:
-            self._objects.delete(self.lease_path)
+        """Remove the lease, if one was ever written; call it when the block of ``kept`` is over."""
+        with self._lock:  # a renewal under way would otherwise write it again
+            if self._renewals:
+                self._objects.delete(self.lease_path)
 
     def _renew_until_over(self) -> None:
         while not self._over.is_set():

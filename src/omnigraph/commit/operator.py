@@ -126,7 +126,8 @@ class Operator:
         else:
             newest = self._repository.manifest(branch).current()
             state = "abandoned"
-            outlook = _FORETOLD[decide(self._repository.tables, record, newest).way]
+            decision = decide(self._repository.tables, record, newest, aborted=pending.aborted)
+            outlook = _FORETOLD[decision.way]
             outlook += ", by the next write to the branch or `omnigraph recover`"
         actor = None if record.commit is None else record.commit.actor
         return PendingWrite(

@@ -28,10 +28,15 @@ class Pending:
     record: RecoveryRecord
     pulse: str = ""
     claims: tuple[str, ...] = ()
+    aborted: bool = False  # its owner gave up and said so: it must never be rolled forward
 
     @property
     def stem(self) -> str:
         return self.path.removesuffix(".json")
+
+    @property
+    def abort_path(self) -> str:
+        return f"{self.stem}.abort.json"
 
     @property
     def next_claim(self) -> str:
@@ -73,7 +78,9 @@ class PendingRecords:
         """Whether the owner and any earlier resolver of a record are gone or silent."""
         if is_active(pending.record.operation_id):
             return False
-        responsible = [pending.record.owner, *filter(None, map(self._claimant, pending.claims))]
+        responsible = [*filter(None, map(self._claimant, pending.claims))]
+        if not pending.aborted:  # an owner that gave up is waiting for nobody
+            responsible.append(pending.record.owner)
         if all(owner == this_process() or is_certainly_dead(owner) for owner in responsible):
             return True
         quiet_s = self._watch.unchanged_for(pending.path, pending.pulse)
@@ -97,7 +104,8 @@ class PendingRecords:
         mine = [info for info in listed if info.path.startswith(f"{stem}.") and info.path != path]
         claims = tuple(sorted(i.path for i in mine if ".claim-" in i.path))
         pulse = json.dumps([(i.path, i.size, str(i.modified)) for i in mine])
-        return Pending(path, record, pulse, claims)
+        aborted = any(info.path == f"{stem}.abort.json" for info in mine)
+        return Pending(path, record, pulse, claims, aborted)
 
     def _record(self, path: str) -> RecoveryRecord:
         known = self._records.get(path)

@@ -142,7 +142,8 @@ class Recovery:
     def _resolve_claimed(self, branch: Branch, pending: Pending) -> Resolution:
         record = pending.record
         for _ in range(DECISIONS_MAX):
-            decision = decide(self._store, record, self._repository.manifest(branch).current())
+            state = self._repository.manifest(branch).current()
+            decision = decide(self._store, record, state, aborted=pending.aborted)
             try:
                 return self._carry_out(branch, pending, decision)
             except Conflict as conflict:

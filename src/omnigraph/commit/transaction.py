@@ -17,9 +17,12 @@ import logging
 import random
 import time
 
+from omnigraph.commit.audit import Action
+from omnigraph.commit.decision import Way, decide
 from omnigraph.commit.drift import TableDrift, find_drift
 from omnigraph.commit.holding import Holding, active
 from omnigraph.commit.ownership import this_process
+from omnigraph.commit.pending import Pending
 from omnigraph.commit.prepared import PreparedWrite
 from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
@@ -74,9 +77,12 @@ class WriteTransaction:
         deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
         while True:
             with turn(self._repository.location.uri, branch.incarnation, keys):
+                record = self._record(branch, prepared)
+                # Refusing now costs one look; refusing in phase C would cost a roll-back.
+                record.requirements.check(self._repository.manifest(branch).current())
                 drift = self._first_drift(prepared)
                 if drift is None:
-                    return self._commit_in_turn(branch, prepared)
+                    return self._commit_in_turn(branch, prepared, record)
             self._deal_with_drift(branch, *drift, deadline)
 
     # -- before A ----------------------------------------------------------------------------------
@@ -125,8 +131,9 @@ class WriteTransaction:
 
     # -- A to D ------------------------------------------------------------------------------------
 
-    def _commit_in_turn(self, branch: Branch, prepared: PreparedWrite) -> Commit | None:
-        record = self._record(branch, prepared)
+    def _commit_in_turn(
+        self, branch: Branch, prepared: PreparedWrite, record: RecoveryRecord
+    ) -> Commit | None:
         if not prepared.tables:
             return self._repository.manifest(branch).publish(record.publication()).commit
         with active(record.operation_id):
@@ -145,10 +152,18 @@ class WriteTransaction:
                         hit("table.after_commit")
                     holding.prove()
                     commit = self._repository.manifest(branch).publish(record.publication()).commit
+            except OwnershipLost as lost:
+                return self._decided_by_another(branch, record, lost)
+            except OutcomeUnknown:
+                raise  # touching anything now could harm: whoever looks the id up decides
             except CommitRefused as refusal:
-                raise self._undo(branch, record, moved - 1, refusal) from refusal
-            except OmnigraphError as failure:
-                raise self._undo(branch, record, moved, failure) from failure
+                self._undo(branch, record, moved - 1)
+                raise self._lost_to_another_writer(branch, record, refusal) from refusal
+            except OmnigraphError:
+                visible = self._undo(branch, record, moved)
+                if visible is not None:
+                    return visible
+                raise
             self._delete_record(record, holding)
             return commit
 
@@ -204,26 +219,48 @@ class WriteTransaction:
             )
         hit("record.after_delete")
 
-    def _undo(
-        self, branch: Branch, record: RecoveryRecord, moved: int, failure: OmnigraphError
-    ) -> OmnigraphError:
-        """After a failure between A and C: leave the branch as it was, if that can be done now."""
-        if isinstance(failure, OwnershipLost | OutcomeUnknown):
-            return failure  # somebody else decides, or nobody can: touching anything could harm
+    def _undo(self, branch: Branch, record: RecoveryRecord, moved: int) -> Commit | None:
+        """After a failure between A and C: leave the branch as it was.
+
+        Returns the commit if it turns out that only an answer was lost and the write is visible.
+        """
+        pending = Pending(record.path, record)
         try:
             if moved:
-                self.recovery.resolve_own(branch, record)
-            else:
-                self._objects.delete(record.path)
+                resolution = self.recovery.resolve_own(branch, record)
+                return resolution.commit if resolution.action is Action.ROLLED_FORWARD else None
+            self.recovery.pending.remove(pending)
+            return None
         except OmnigraphError as second:
-            log.warning(
-                "the failed write %s is undone by the next write: %s",
-                record.operation_id,
-                second.message,
-            )
-        if isinstance(failure, CommitRefused):
-            return self._lost_to_another_writer(branch, record, failure)
-        return failure
+            log.warning("the failed write %s waits: %s", record.operation_id, second.message)
+            return self._leave_aborted(branch, pending, second)
+
+    def _leave_aborted(
+        self, branch: Branch, pending: Pending, second: OmnigraphError
+    ) -> Commit | None:
+        """It cannot be undone now: say durably that it must be, so that "failed" stays true."""
+        record = pending.record
+        try:
+            self._objects.put(pending.abort_path, b"{}")
+            state = self._repository.manifest(branch).current()
+            decision = decide(self._store, record, state, aborted=True)
+        except OmnigraphError as third:
+            raise OutcomeUnknown(
+                f"the write failed, and so did undoing it ({second.message}); the next write to "
+                "the branch decides it",
+                details={"commit_id": record.operation_id},
+            ) from third
+        return decision.commit
+
+    def _decided_by_another(
+        self, branch: Branch, record: RecoveryRecord, lost: OwnershipLost
+    ) -> Commit | None:
+        """Another process took this write over: success if it was published, else the error."""
+        state = self._repository.manifest(branch).current()
+        decision = decide(self._store, record, state)
+        if decision.way is Way.PUBLISHED:
+            return decision.commit
+        raise lost
 
     def _lost_to_another_writer(
         self, branch: Branch, record: RecoveryRecord, refusal: Conflict

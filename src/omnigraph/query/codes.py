@@ -21,6 +21,7 @@ SYNTAX_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "P006": "The text is larger than a text may be.",
         "P007": "The text is nested deeper than it may be.",
         "P008": "The text is not Unicode.",
+        "P009": "A number with more digits than any value has.",
         "P101": "There is no such function.",
         "P102": "A function has too few or too many arguments.",
         "P103": "A number or word that is no literal: negative, with an exponent, or `null`.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from omnigraph.query import ast
 from omnigraph.query.parser import QueryParser
@@ -27,6 +28,11 @@ def format_queries(text: str | Source, *, name: str = "<query>") -> str:
     diagnostics.raise_errors()
     tokens = _with_regular_commas(parser.tokens, queries)
     return _Formatter(source, tokens, parser.comments).file(queries)
+
+
+class _Spanned(Protocol):
+    @property
+    def span(self) -> Span: ...
 
 
 class _Formatter:
@@ -49,15 +55,15 @@ class _Formatter:
     def _query(self, query: ast.Query, *, separate: bool) -> None:
         first = self._index(query.span)
         opening = self._after(query.parameters_span)
-        breaks = [self._index(item.span) for item in query.parameters]
+        parameters = [item.span for item in query.parameters]
         if query.annotations:
-            self._printer.line(first, opening, 0, breaks=breaks, separate=separate)
+            self._list(first, opening, parameters, 0, separate=separate)
             for item in query.annotations:
-                self._printer.line(self._index(item.span), self._after(item.span), 1)
+                self._whole(item.span, 1)
             opening = self._after(query.annotations[-1].span)
             self._printer.line(opening, opening + 1, 0)
         else:
-            self._printer.line(first, opening + 1, 0, breaks=breaks, separate=separate)
+            self._list(first, opening + 1, parameters, 0, separate=separate)
         if isinstance(query.body, ast.ReadBody):
             self._read_body(query.body, opening + 1)
         else:
@@ -73,9 +79,9 @@ class _Formatter:
         self._clauses(body.match, 2)
         closing = self._after(body.match.span) - 1
         self._printer.line(closing, closing + 1, 1)
-        self._listed(body.returns_span, [item.span for item in body.returns], 1)
+        self._listed(body.returns_span, body.returns, 1)
         if body.order_span is not None:
-            self._listed(body.order_span, [item.span for item in body.order], 1)
+            self._listed(body.order_span, body.order, 1)
         if body.limit is not None:
             self._whole(body.limit.span, 1)
 
@@ -84,8 +90,7 @@ class _Formatter:
             if isinstance(clause, ast.Negation):
                 self._negation(clause, indent)
             elif isinstance(clause, ast.Binding):
-                breaks = [self._index(item.span) for item in clause.properties]
-                self._whole(clause.span, indent, breaks)
+                self._listed(clause.span, clause.properties, indent)
             else:
                 self._whole(clause.span, indent)
 
@@ -104,23 +109,28 @@ class _Formatter:
         if isinstance(statement, ast.Delete):
             self._whole(statement.span, 1)
         else:
-            self._listed(statement.span, [item.span for item in statement.assignments], 1)
+            self._listed(statement.span, statement.assignments, 1)
 
-    def _listed(self, span: Span, items: Sequence[Span], indent: int) -> None:
-        """Something with a list in braces: on one line if it fits, else an item to a line."""
+    def _listed(self, span: Span, items: Sequence[_Spanned], indent: int) -> None:
+        """Something with a list in it: on one line if it fits, else an item to a line."""
         first, last = self._index(span), self._after(span)
+        self._list(first, last, [item.span for item in items], indent)
+
+    def _list(
+        self, first: int, last: int, items: Sequence[Span], indent: int, *, separate: bool = False
+    ) -> None:
         if not items or self._fits(first, last, indent):
-            self._printer.line(first, last, indent)
+            self._printer.line(first, last, indent, separate=separate)
             return
         starts = [self._index(item) for item in items]
         ends = [*starts[1:], self._after(items[-1])]
-        self._printer.line(first, starts[0], indent)
+        self._printer.line(first, starts[0], indent, separate=separate)
         for start, end in zip(starts, ends, strict=True):
             self._printer.line(start, end, indent + 1)
         self._printer.line(ends[-1], last, indent)
 
-    def _whole(self, span: Span, indent: int, breaks: Sequence[int] = ()) -> None:
-        self._printer.line(self._index(span), self._after(span), indent, breaks=breaks)
+    def _whole(self, span: Span, indent: int) -> None:
+        self._printer.line(self._index(span), self._after(span), indent)
 
     # Tokens
 

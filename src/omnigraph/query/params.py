@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn
 
 from omnigraph.errors import InvalidValue, ParameterError
@@ -55,7 +54,7 @@ def bind_parameters(
             types[name], extra[name] = binder.infer(str(name), value)
     if binder.problems:
         raise ParameterError(binder.problems)
-    return BoundParameters(*(MappingProxyType(item) for item in (values, types, extra)))
+    return BoundParameters(values, types, extra)
 
 
 def read_parameters(text: str) -> Any:

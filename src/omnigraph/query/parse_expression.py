@@ -7,7 +7,6 @@ that a person is likely to try are refused with what to write instead.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isinf
 from typing import Final, NoReturn, cast
 
 from omnigraph.query import ast
@@ -18,7 +17,6 @@ from omnigraph.syntax.lexer import (
     NAME,
     STRING,
     VARIABLE,
-    Token,
     string_value,
 )
 from omnigraph.syntax.source import Span
@@ -32,8 +30,6 @@ NO_SUCH_LITERAL: Final = "P103"
 COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
 TEXT_OPERATORS: Final = ("contains", "starts_with")
 BOOLEANS: Final = ("true", "false")
-DIGITS_MAX: Final = 400
-"""More digits than any value of any type needs; keeps reading a number cheap."""
 
 
 class ExpressionParser(TokenStream):
@@ -183,30 +179,15 @@ class ExpressionParser(TokenStream):
                 span=Span(token.start, following.end),
                 remedy="Write all digits, or pass the value as a parameter: no exponents here.",
             )
-        self._check_digits(token)
         if token.kind == DECIMAL:
-            value = float(token.text)
-            if isinf(value):
-                self.fail_at(
-                    token.span, "this number is too large for any type", code=NO_SUCH_LITERAL
-                )
-            return ast.LiteralValue("decimal", value, token.span)
+            return ast.LiteralValue("decimal", float(token.text), token.span)
         return ast.LiteralValue("integer", int(token.text), token.span)
 
     def whole_number(self, what: str) -> int:
         if self.at("-"):
             self._no_negative_numbers()
         token = self.expect(INTEGER, what)
-        self._check_digits(token)
         return int(token.text)
-
-    def _check_digits(self, token: Token) -> None:
-        if len(token.text) > DIGITS_MAX:
-            self.fail_at(
-                token.span,
-                f"this number has {len(token.text)} digits, more than the limit of {DIGITS_MAX}",
-                code=NO_SUCH_LITERAL,
-            )
 
     def _no_negative_numbers(self) -> NoReturn:
         self.fail(

@@ -13,7 +13,7 @@ from typing import Final
 from omnigraph.schema.ast import ConstraintDecl, ConstraintKind, TypeKind
 from omnigraph.schema.parts import Check, Columns, Property, Range
 from omnigraph.schema.pattern import pattern_problem
-from omnigraph.syntax import Diagnostics, Span, did_you_mean
+from omnigraph.syntax import Diagnostics, Span
 
 ENDPOINTS: Final = ("src", "dst")
 """Pseudo-properties of an edge that ``@unique`` and ``@index`` may name."""
@@ -135,7 +135,7 @@ class _Checker:
                 _CODES[use.kind],
                 f"`@{use.kind}` names `{name}`, which {self.owner} does not have",
                 span,
-                hint=did_you_mean(name, (*self.properties, *self.endpoints())),
+                hint=self.diagnostics.did_you_mean(name, (*self.properties, *self.endpoints())),
             )
             return False
         problem = _member_problem(use, declared)

@@ -25,7 +25,6 @@ from omnigraph.schema.ast import (
 )
 from omnigraph.syntax import Diagnostics, Recover, Source, Span, Token, TokenStream, string_value
 from omnigraph.syntax.lexer import DECIMAL, INTEGER, NAME, STRING, TYPE_NAME
-from omnigraph.syntax.suggest import did_you_mean
 from omnigraph.types import F32, SCALARS, VECTOR_DIMENSIONS_MAX, PropertyType
 from omnigraph.types import STRING as STRING_TYPE
 
@@ -61,10 +60,11 @@ class _Parser:
     def schema(self) -> SchemaFile:
         stream = self.stream
         while not stream.at_end:
+            start = stream.index
             try:
                 self.declaration()
             except Recover:
-                if not self.at_declaration():
+                if stream.index == start:
                     stream.advance()
                 stream.skip_until(self.at_declaration)
         return SchemaFile(
@@ -141,7 +141,7 @@ class _Parser:
 
     def cardinality(self) -> Cardinality | None:
         stream = self.stream
-        if not (stream.at("@") and stream.peek().text == "card"):
+        if not stream.at("@") or stream.peek().text != "card" or stream.peek(2).kind != "(":
             return None
         start = stream.advance()
         stream.advance()
@@ -161,6 +161,7 @@ class _Parser:
         properties: list[PropertyDecl] = []
         constraints: list[ConstraintDecl] = []
         while not stream.accept("}"):
+            start = stream.index
             try:
                 if stream.at_end or self.at_declaration():
                     stream.fail(
@@ -176,7 +177,7 @@ class _Parser:
             except Recover:
                 if stream.at_end or self.at_declaration():
                     raise
-                if not self.at_member():
+                if stream.index == start:
                     stream.advance()
                 stream.skip_until(self.at_member)
         return tuple(properties), tuple(constraints)
@@ -209,7 +210,7 @@ class _Parser:
             stream.try_for(*(f"@{known}(…)" for known in CONSTRAINT_WORDS))
             stream.fail(
                 f"`@{word.text}` cannot stand here" if word.kind == NAME else None,
-                hint=did_you_mean(word.text, CONSTRAINT_WORDS),
+                hint=self.diagnostics.did_you_mean(word.text, CONSTRAINT_WORDS),
                 remedy="Put an annotation after the type of the property it belongs to.",
             )
         stream.advance()
@@ -277,7 +278,7 @@ class _Parser:
             word = token.kind in (NAME, TYPE_NAME)
             stream.fail(
                 f"unknown type `{token.text}`" if word else None,
-                hint=did_you_mean(token.text, TYPE_WORDS) if word else None,
+                hint=self.diagnostics.did_you_mean(token.text, TYPE_WORDS) if word else None,
                 remedy=f"The types are {', '.join(SCALARS)}, Vector(n), enum(…) and [scalar].",
             )
         return stream.advance()

@@ -108,10 +108,8 @@ class Step:
             case "update_type_metadata" | "update_property_metadata":
                 return f"change the documentation of {what}"
             case "drop_type" | "drop_property":
-                kept = (
-                    "its data stays in older versions" if self.mode == "soft" else "with its data"
-                )
-                return f"drop {what} ({kept})"
+                data = "kept in older versions" if self.mode == "soft" else "removed everywhere"
+                return f"drop {what} (data {data})"
             case "unsupported_change":
                 code = f"[{self.code}] " if self.code else ""
                 return f"not supported: {code}{self.entity}: {self.reason}"

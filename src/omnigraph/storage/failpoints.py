@@ -32,8 +32,6 @@ NAMES: dict[str, str] = {
     "record.after_put": "the recovery record is durable, no table has moved",
     "table.before_commit": "a staged table is about to move",
     "table.after_commit": "a table has moved, the manifest has not",
-    "confirm.before_put": "all tables moved, the confirmation is not written",
-    "confirm.after_put": "the confirmation is durable",
     "publish.before_commit": "the manifest commit is prepared",
     "publish.after_commit": "the manifest commit is durable, nobody was told",
     "record.before_delete": "the write is visible, its record still exists",

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import Drift
+from omnigraph.errors import CorruptData, Drift
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.written import require_whole
 
 if TYPE_CHECKING:
     import lance
@@ -199,6 +200,9 @@ class TableStore:
                 session=lance_session(),
                 storage_options=self.location.storage_options() or None,
             )
+        if int(dataset.version) < 1:
+            # What Lance makes of a version's file that is all zeros, as after a loss of power.
+            raise CorruptData(f"opening {path}: its newest version is damaged")
         return self._keep(where.at(int(dataset.version)), dataset)
 
     def has_version(self, ref: TableRef) -> bool:
@@ -264,14 +268,12 @@ class TableStore:
                 fragments = write_fragments(
                     rows, uri, schema=schema, storage_options=options, enable_stable_row_ids=True
                 )
+            operation = LanceOperation.Overwrite(schema, fragments)
+            require_whole(self.location.child(path), operation, {})
             self.counters.commits += 1
             dataset = LanceDataset.commit(
                 uri,
-                Transaction(
-                    0,
-                    LanceOperation.Overwrite(schema, fragments),
-                    transaction_properties=dict(properties),
-                ),
+                Transaction(0, operation, transaction_properties=dict(properties)),
                 storage_options=options,
                 enable_stable_row_ids=True,
                 enable_v2_manifest_paths=True,
@@ -307,6 +309,8 @@ class TableStore:
         from lance import LanceDataset
 
         pinned = self.open(staged.ref)
+        where = self.location.child(staged.ref.dataset_path)
+        require_whole(where, staged.transaction.operation, pinned.fragments)
         self.counters.commits += 1
         with translated(f"committing {staged.ref.path}", committing=True):
             dataset = LanceDataset.commit(

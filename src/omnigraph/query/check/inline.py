@@ -57,14 +57,15 @@ def _value(
     else:
         value = CurrentTime()
     item = replace(kind, is_list=False)
-    if kind.is_blob or kind.is_vector or not compatible(item, value.type):
+    if kind.is_blob or kind.is_vector:
+        message = f"`{name}` is {kind.required()}, which cannot be compared"
+    elif not compatible(item, value.type):
         what = f"an item of `{name}`" if kind.is_list else f"`{name}`"
         message = f"{what} is {item.required()}, and this is {describe(value.type)}"
-        if kind.is_vector and value.type == kind:
-            message = f"`{name}` is a vector, which cannot be compared"
-        context.report("T7", message, written.span)
-        return None
-    return value
+    else:
+        return value
+    context.report("T7", message, written.span)
+    return None
 
 
 def _literal(
@@ -85,7 +86,8 @@ def _literal(
             message = f"`{name}` is {kind.required()}, and this is {describe(value.type)}"
             context.report("T3", message, written.span)
         else:
-            context.report("T7", f"`{name}` is a vector, which cannot be compared", written.span)
+            message = f"`{name}` is {kind.required()}, which cannot be compared"
+            context.report("T7", message, written.span)
         return None
     if value.type.is_list:
         context.report(

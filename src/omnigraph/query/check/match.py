@@ -7,8 +7,6 @@ nor what it means.
 
 from __future__ import annotations
 
-from typing import Final
-
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context, Scope
 from omnigraph.query.check.expression import check_expression
@@ -17,8 +15,6 @@ from omnigraph.query.check.inline import check_inline
 from omnigraph.query.check.traversal import check_traversal
 from omnigraph.query.checked import CheckedBlock, CheckedTraversal
 from omnigraph.query.expressions import EntityType, Expression
-
-_NO_PROPERTIES: Final = ()
 
 
 def check_block(

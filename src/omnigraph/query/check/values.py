@@ -16,7 +16,7 @@ from omnigraph.query.check.context import Context
 from omnigraph.query.expressions import BOOL, FLOAT, INTEGER, STRING, Constant
 from omnigraph.syntax.source import Span
 from omnigraph.syntax.suggest import did_you_mean
-from omnigraph.types import SCALARS, PropertyType, Stored
+from omnigraph.types import SCALARS, PropertyType
 
 I64_MAX: Final = 2**63 - 1
 U64_MAX: Final = 2**64 - 1
@@ -24,6 +24,8 @@ U64_MAX: Final = 2**64 - 1
 _UNSIGNED: Final = PropertyType(SCALARS["U64"])
 _DATE: Final = PropertyType(SCALARS["Date"])
 _INSTANT: Final = PropertyType(SCALARS["DateTime"])
+_WRITE_DATE: Final = 'Write `date("2024-02-29")`.'
+_WRITE_INSTANT: Final = 'Write `datetime("2024-02-29T12:00:00Z")`, with `Z` or an offset.'
 
 
 def compatible(left: PropertyType, right: PropertyType) -> bool:
@@ -59,9 +61,7 @@ def _time(context: Context, literal: ast.LiteralValue) -> Constant | None:
             "T38",
             f"`{text[:40]}` is not a {'date' if is_date else 'point in time'}",
             literal.span,
-            remedy='Write `date("2024-02-29")`.'
-            if is_date
-            else 'Write it in UTC or with an offset: `datetime("2024-02-29T12:00:00Z")`.',
+            remedy=_WRITE_DATE if is_date else _WRITE_INSTANT,
         )
         return None
     return Constant(stored, _DATE if is_date else _INSTANT)
@@ -87,10 +87,17 @@ def _list(context: Context, literal: ast.ListLiteral) -> Constant | None:
             )
             return None
         items.append(found)
+    return _together(items)
+
+
+def _together(items: list[Constant]) -> Constant:
+    """Items as one list: of the first one's type, or of the number type that holds them all."""
+    values = tuple(item.value for item in items if not isinstance(item.value, tuple))
     kind = items[0].type if items else STRING
     if any(item.type is FLOAT for item in items):
-        kind = FLOAT
-    values = tuple(item.value for item in items if not isinstance(item.value, tuple))
+        kind, values = FLOAT, tuple(float(value) for value in values)
+    elif any(item.type is _UNSIGNED for item in items):
+        kind = _UNSIGNED
     return Constant(values, replace(kind, is_list=True))
 
 
@@ -127,13 +134,13 @@ def stored_constant(
         return None
     if not check_membership(context, found, kind, literal.span):
         return None
+    value = found.value
     try:
-        is_many = isinstance(found.value, tuple)
-        value: Stored | list[Stored] = kind.accept(list(found.value) if is_many else found.value)  # type: ignore[arg-type]
+        stored = kind.accept(list(value) if isinstance(value, tuple) else value)
     except InvalidValue as problem:
         context.report("T3", f"{where} cannot hold this: {problem.message}", literal.span)
         return None
-    return Constant(tuple(value) if isinstance(value, list) else value, kind.required())
+    return Constant(tuple(stored) if isinstance(stored, list) else stored, kind.required())
 
 
 def _storable(value: Constant, kind: PropertyType) -> bool:
@@ -150,13 +157,9 @@ def _storable(value: Constant, kind: PropertyType) -> bool:
 
 
 def _shape(value: Constant) -> str:
-    if isinstance(value.value, tuple):
-        return (
-            f"a list of {len(value.value)} × {value.type.scalar}"
-            if value.value
-            else "an empty list"
-        )
-    return str(value.type)
+    if not isinstance(value.value, tuple):
+        return str(value.type)
+    return f"{value.type} of {len(value.value)} items" if value.value else "an empty list"
 
 
 def how_to_write(value: PropertyType, kind: PropertyType) -> str | None:
@@ -164,9 +167,9 @@ def how_to_write(value: PropertyType, kind: PropertyType) -> str | None:
     if kind.is_list and not value.is_list:
         return "Write a list: `[…]`."
     if value.is_string and kind.scalar.family == "date":
-        return 'Write `date("2024-02-29")`.'
+        return _WRITE_DATE
     if value.is_string and kind.scalar.family == "datetime":
-        return 'Write `datetime("2024-02-29T12:00:00Z")`.'
+        return _WRITE_INSTANT
     if value.is_numeric and kind.scalar.family == "string":
         return "Write the text in double quotes."
     return None

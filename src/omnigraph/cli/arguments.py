@@ -1,0 +1,50 @@
+"""The arguments that several commands share: declared once, worded once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnigraph.errors import InvalidInput, PermissionDenied
+
+# A schema or query text is written by people; more than this is a wrong file.
+TEXT_BYTES_MAX = 16 * 1024 * 1024
+
+UriArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="URI", help="The graph: a path, file:// or s3://.", show_default=False),
+]
+UriOption = Annotated[
+    str | None,
+    typer.Option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
+]
+BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Which branch.")]
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a file that the user named, or an error that says what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(TEXT_BYTES_MAX + 1)
+    except PermissionError:
+        raise PermissionDenied(
+            f"not allowed to read the {what} {path}", remedy="Make the file readable."
+        ) from None
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot read the {what} {path}: {error.strerror}", remedy="Check the file's path."
+        ) from None
+    if len(data) > TEXT_BYTES_MAX:
+        raise InvalidInput(
+            f"the {what} {path} is larger than {TEXT_BYTES_MAX} bytes",
+            remedy="Check that this is the right file.",
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"the {what} {path} is not UTF-8 (byte {error.start})",
+            remedy="Save the file as UTF-8.",
+        ) from None

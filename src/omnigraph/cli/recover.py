@@ -1,0 +1,56 @@
+"""``omnigraph recover``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import omnigraph
+from omnigraph.cli.arguments import UriArgument
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
+from omnigraph.cli.scope import direct_verb
+
+app = noun("Finish or undo what dead writers left.", single=True)
+
+
+@command(app, direct_verb("recover", store=True))
+def recover(
+    call: Call,
+    uri: UriArgument = None,
+    set_aside: Annotated[
+        bool,
+        typer.Option(
+            "--set-aside",
+            help="Also undo writes whose records cannot be read, and keep those files.",
+        ),
+    ] = False,
+) -> Result:
+    """Resolve unfinished writes on every branch. The next write to a branch does the same."""
+    location = call.address(uri)
+    call.echo(location)
+    graph = omnigraph.open(location.uri)  # resolves what can be resolved
+    done = graph.recover(set_aside=set_aside)
+    resolved = [*graph.recovered_at_open.resolved, *done.resolved]
+    lines = [f"{r.action} {r.kind} {r.operation_id} on {r.branch}" for r in resolved]
+    lines += [f"set aside {path}" for path in done.set_aside]
+    lines += [f"cannot read {path}: try --set-aside" for path in done.unreadable]
+    data = {
+        "uri": graph.uri,
+        "resolved": [
+            {
+                "operation_id": r.operation_id,
+                "branch": r.branch,
+                "kind": r.kind,
+                "action": str(r.action),
+                "commit_id": None if r.commit is None else r.commit.commit_id,
+                "types": r.tables,
+            }
+            for r in resolved
+        ],
+        "set_aside": done.set_aside,
+        "unreadable": done.unreadable,
+    }
+    code = EXIT_FAILURE if done.unreadable else EXIT_OK
+    return Result(data, lines or ["nothing to recover"], code)

@@ -1,0 +1,48 @@
+"""Schema and query files that the user names: read, and compiled under their own names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.arguments import read_text
+from omnigraph.cli.frame import Call
+from omnigraph.errors import InvalidInput
+from omnigraph.ids import new_ulid
+from omnigraph.query import SchemaOrigin
+from omnigraph.schema import AcceptedSchema, accept_schema
+
+QueryFileOption = Annotated[
+    str, typer.Option("--query", metavar="FILE", help="The file of queries (.gq).")
+]
+SchemaFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="A schema file (.pg), instead of the schema of a graph.",
+        show_default=False,
+    ),
+]
+
+
+def read_schema(path: str, previous: AcceptedSchema | None = None) -> AcceptedSchema:
+    """A schema file, checked."""
+    text = read_text(Path(path), "schema")
+    return accept_schema(text, name=path, previous=previous, mint=new_ulid)
+
+
+def schema_of(call: Call, uri: str | None, path: str | None) -> tuple[AcceptedSchema, SchemaOrigin]:
+    """The schema a command works with: of a file, or of a graph."""
+    if path is not None:
+        if uri is not None or call.flags.store is not None:
+            raise InvalidInput(
+                "both a schema file and a graph are given", remedy="Keep one of them."
+            )
+        return read_schema(path), SchemaOrigin("file", path)
+    import omnigraph
+
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    return graph.schema(), SchemaOrigin("graph", graph.uri)

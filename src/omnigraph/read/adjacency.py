@@ -1,0 +1,99 @@
+"""Adjacency: the edges of one type as numpy arrays, by the node they leave or enter.
+
+Neighbours of a node lie together, ordered by position, parallel edges by the edge's position. So
+the neighbours are in the same order whichever way they were found, repeated ones stand next to
+each other, and whether two nodes are connected is a binary search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from omnigraph.read.values import Ints
+
+
+class Hits(NamedTuple):
+    """What was found from given nodes: parallel arrays, in the order of ``origin``."""
+
+    origin: Ints
+    """Which of the given nodes: a place in what was asked."""
+    node: Ints
+    edge: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Adjacency:
+    """``nodes[starts[n]:starts[n + 1]]`` are the neighbours of node ``n``."""
+
+    starts: Ints
+    nodes: Ints
+    edges: Ints
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.starts.nbytes + self.nodes.nbytes + self.edges.nbytes)
+
+    def degrees(self, nodes: Ints) -> Ints:
+        return np.asarray(self.starts[nodes + 1] - self.starts[nodes])
+
+    def expand(self, nodes: Ints) -> Hits:
+        """All neighbours of these nodes."""
+        if len(nodes) == 1:
+            low, high = self.starts[nodes[0]], self.starts[nodes[0] + 1]
+            origin = np.zeros(high - low, dtype=np.int32)
+            return Hits(origin, self.nodes[low:high], self.edges[low:high])
+        low = self.starts[nodes]
+        counts = self.starts[nodes + 1] - low
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        origin = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
+        places = np.arange(total, dtype=np.int64) + np.repeat(low - (ends - counts), counts)
+        return Hits(origin, self.nodes[places], self.edges[places])
+
+    def connected(self, first: Ints, second: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether ``second[i]`` is a neighbour of ``first[i]``: a binary search for every pair."""
+        low, high = self.starts[first], self.starts[first + 1]
+        end = high
+        while True:
+            open_ = low < high
+            if not open_.any():
+                break
+            middle = (low + high) >> 1
+            below = np.zeros(len(low), dtype=bool)
+            below[open_] = self.nodes[middle[open_]] < second[open_]
+            low = np.where(open_ & below, middle + 1, low)
+            high = np.where(open_ & ~below, middle, high)
+        found = low < end
+        found[found] = self.nodes[low[found]] == second[found]
+        return np.asarray(found)
+
+    def distinct(self) -> Adjacency:
+        """The same without parallel edges: of several the first stays."""
+        if len(self.nodes) < 2:
+            return self
+        owner = np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
+        first = np.empty(len(self.nodes), dtype=bool)
+        first[0] = True
+        np.not_equal(self.nodes[1:], self.nodes[:-1], out=first[1:])
+        first[1:] |= owner[1:] != owner[:-1]
+        if first.all():
+            return self
+        before = np.concatenate(([0], np.cumsum(first, dtype=np.int64)))
+        return Adjacency(before[self.starts], self.nodes[first], self.edges[first])
+
+
+def build_adjacency(near: Ints, far: Ints, near_count: int) -> Adjacency:
+    """From the ends of every edge, by edge; edges with an unknown end (-1) are left out."""
+    edges = np.arange(len(near), dtype=np.int32)
+    known = (near >= 0) & (far >= 0)
+    if not known.all():
+        near, far, edges = near[known], far[known], edges[known]
+    # The edge's position settles ties because the sort is stable and edges come in order.
+    order = np.argsort((near.astype(np.int64) << 32) | far, kind="stable")
+    counts = np.bincount(near, minlength=near_count)
+    starts = np.zeros(near_count + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return Adjacency(starts, far[order].astype(np.int32), edges[order])

@@ -1,0 +1,195 @@
+"""Grouping: one row per distinct key, and what is computed over each.
+
+Sums are exact until they are rounded once: they do not depend on the order in which rows were
+found. Null keys are equal to each other; null values are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from omnigraph.query.expressions import Aggregate, Expression, WholeEntity
+from omnigraph.query.plan import Group
+from omnigraph.read.evaluate import Evaluator
+from omnigraph.read.frame import Frame, group_rows
+from omnigraph.read.order import string_ranks
+from omnigraph.read.values import Ints, Literal, Mask, Values, repeated
+from omnigraph.types import PropertyType
+
+_INT64_MAX: Final = 2**63 - 1
+_EXACT_FLOAT_MAX: Final = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """``first`` is one row of the frame for each group, in the order of first appearance."""
+
+    rows: int
+    first: Ints
+    aggregates: Mapping[Expression, Values]
+
+
+def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
+    """Group the matches of a frame. Without a key everything is one group, even nothing."""
+    expressions = [item.expression for item in output.aggregates]
+    if frame.weight is not None and any(_adds_floats(item) for item in expressions):
+        frame = frame.spread()
+    keys = [_codes(item.expression, frame, evaluator) for item in output.keys]
+    groups, first = group_rows([key for key in keys if key is not None], frame.rows)
+    count = len(first) if output.keys else 1
+    found: dict[Expression, Values] = {}
+    for expression in expressions:
+        assert isinstance(expression, Aggregate)
+        found[expression] = _aggregate(expression, frame, evaluator, groups, count)
+    return Grouped(count, first, found)
+
+
+def _adds_floats(expression: Expression) -> bool:
+    if not isinstance(expression, Aggregate) or expression.function not in ("sum", "avg"):
+        return False
+    kind = expression.argument.type
+    return isinstance(kind, PropertyType) and kind.scalar.family == "float"
+
+
+def _codes(expression: Expression, frame: Frame, evaluator: Evaluator) -> Ints | None:
+    """Numbers that are equal where the key is; None for a key that is the same everywhere."""
+    if isinstance(expression, WholeEntity):
+        return frame.columns[expression.variable]
+    value = evaluator.value(expression, frame)
+    if isinstance(value, Literal):
+        return None
+    codes: Any = value.data if value.is_numpy else None
+    if codes is None:
+        codes = _arrow_codes(value)
+    elif value.valid is not None:
+        dense = np.unique(codes, return_inverse=True)[1].astype(np.int64) + 1
+        codes = np.where(value.valid, dense, 0)
+    return np.asarray(codes)
+
+
+def _arrow_codes(value: Values) -> Ints:
+    if value.type.is_string:
+        return string_ranks(value.data)
+    seen: dict[object, int] = {}
+    items = (None if item is None else tuple(item) for item in value.data.to_pylist())
+    return np.array([seen.setdefault(item, len(seen)) for item in items], dtype=np.int64)
+
+
+# Aggregates
+
+
+def _aggregate(
+    expression: Aggregate, frame: Frame, evaluator: Evaluator, groups: Ints, count: int
+) -> Values:
+    weight = frame.weight
+    if isinstance(expression.argument, WholeEntity):
+        return _count(expression, groups, count, weight, None)
+    value = evaluator.value(expression.argument, frame)
+    if isinstance(value, Literal):
+        value = repeated(value, frame.rows)
+    valid = value.is_valid()
+    if expression.function == "count":
+        return _count(expression, groups, count, weight, valid)
+    if valid is not None:
+        rows = np.flatnonzero(valid)
+        value, groups = value.take(rows), groups[rows]
+        weight = None if weight is None else weight[rows]
+    if expression.function in ("min", "max"):
+        return _extreme(expression, value, groups, count)
+    return _sum(expression, value.data, groups, count, weight)
+
+
+def _count(
+    expression: Aggregate, groups: Ints, count: int, weight: Ints | None, valid: Mask | None
+) -> Values:
+    if valid is not None:
+        groups = groups[valid]
+        weight = None if weight is None else weight[valid]
+    if weight is None:
+        return Values(expression.type, np.bincount(groups, minlength=count).astype(np.int64))
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, groups, weight)
+    return Values(expression.type, total)
+
+
+def _extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> Values:
+    """The smallest or largest value of each group; null for a group without values."""
+    ranks = value.data if value.is_numpy else string_ranks(value.data)
+    if ranks.dtype == np.bool_:
+        ranks = ranks.view(np.int8)
+    order = np.lexsort((ranks, groups))
+    ends = np.searchsorted(groups[order], np.arange(count + 1))
+    present = ends[1:] > ends[:-1]
+    places = ends[:-1] if expression.function == "min" else ends[1:] - 1
+    kind = replace(value.type, nullable=True)
+    if not len(order):
+        return repeated(Literal(None, kind), count)
+    rows = order[np.where(present, places, 0)]
+    found = value.take(rows)
+    if present.all():
+        return found
+    return _with_nulls(found, present, kind)
+
+
+def _with_nulls(values: Values, present: Mask, kind: Any) -> Values:
+    if values.words is not None:
+        return Values(kind, np.where(present, values.data, -1), None, values.words)
+    if values.is_numpy:
+        return Values(kind, values.data, present)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return Values(kind, pc.if_else(pa.array(present), values.data, None))
+
+
+def _sum(
+    expression: Aggregate, data: Ints, groups: Ints, count: int, weight: Ints | None
+) -> Values:
+    sizes = np.bincount(groups, minlength=count)
+    if weight is not None:
+        sizes = np.zeros(count, dtype=np.int64)
+        np.add.at(sizes, groups, weight)
+    totals: list[Any]
+    if data.dtype.kind == "f":
+        totals = _float_sums(data, groups, count)
+    else:
+        totals = _integer_sums(data, groups, count, weight)
+    present = sizes > 0
+    if expression.function == "avg":
+        pairs = zip(totals, sizes.tolist(), strict=True)
+        totals = [total / size if size else 0.0 for total, size in pairs]
+    result = np.array([float(total) for total in totals], dtype=np.float64)
+    return Values(expression.type, result, None if present.all() else present)
+
+
+def _float_sums(data: Ints, groups: Ints, count: int) -> list[float]:
+    """Correctly rounded sums: the same in every order."""
+    order = np.argsort(groups, kind="stable")
+    ends = np.searchsorted(groups[order], np.arange(count + 1)).tolist()
+    numbers = data[order].astype(np.float64).tolist()
+    return [math.fsum(numbers[ends[at] : ends[at + 1]]) for at in range(count)]
+
+
+def _integer_sums(data: Ints, groups: Ints, count: int, weight: Ints | None) -> list[Any]:
+    if not len(data):
+        return [0] * count
+    largest = max(abs(int(data.max())), abs(int(data.min())))
+    repeats = len(data) if weight is None else int(weight.sum())
+    if largest * repeats < _EXACT_FLOAT_MAX:
+        numbers = data if weight is None else data.astype(np.int64) * weight
+        return list(np.bincount(groups, weights=numbers, minlength=count).astype(np.int64).tolist())
+    if largest * repeats <= _INT64_MAX:
+        totals = np.zeros(count, dtype=np.int64)
+        wide = data.astype(np.int64)
+        np.add.at(totals, groups, wide if weight is None else wide * weight)
+        return list(totals.tolist())
+    exact = [0] * count
+    weights = [1] * len(data) if weight is None else weight.tolist()
+    for number, at, times in zip(data.tolist(), groups.tolist(), weights, strict=True):
+        exact[at] += number * times
+    return exact

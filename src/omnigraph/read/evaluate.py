@@ -1,0 +1,94 @@
+"""Expressions over frames.
+
+Turns a typed expression into one value per row, fetching properties only for the entities that are
+there. Conditions give truth values: unknown is not true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from omnigraph.query.expressions import (
+    Bm25,
+    Compare,
+    Constant,
+    CurrentTime,
+    Expression,
+    Fusion,
+    Nearest,
+    ParameterValue,
+    PropertyOf,
+    TextMatch,
+)
+from omnigraph.read.compare import Operand, compare
+from omnigraph.read.frame import Frame
+from omnigraph.read.values import Ints, Literal, Mask, Values
+
+
+class Gathers(Protocol):
+    """Where the properties of a variable's entities come from."""
+
+    def gather(self, name: str, ordinals: Ints) -> Values: ...
+
+
+class Searches(Protocol):
+    """What knows about text and vectors."""
+
+    def matches(self, search: TextMatch, table: object, entities: Ints) -> Mask: ...
+
+    def scores(self, ranking: Nearest | Bm25 | Fusion, table: object, entities: Ints) -> Values: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Everything an expression may refer to, for one execution."""
+
+    tables: Mapping[str, Gathers]
+    parameters: Mapping[str, Any]
+    now_ms: int
+    search: Searches
+
+    def value(self, expression: Expression, frame: Frame) -> Operand:
+        """The value of an expression in every row, or one literal for all of them."""
+        match expression:
+            case PropertyOf():
+                ordinals = frame.columns[expression.variable]
+                return self.tables[expression.variable].gather(expression.property, ordinals)
+            case Compare() | TextMatch():
+                return Values(expression.type, self.truth(expression, frame))
+            case Nearest() | Bm25() | Fusion():
+                first = expression.first if isinstance(expression, Fusion) else expression
+                name = first.field.variable
+                return self.search.scores(expression, self.tables[name], frame.columns[name])
+            case _:
+                return self.literal(expression)
+
+    def literal(self, expression: Expression) -> Literal:
+        """A value that is known before anything is read."""
+        match expression:
+            case Constant():
+                return Literal(expression.value, expression.type)
+            case ParameterValue():
+                return Literal(self.parameters[expression.name], expression.type)
+            case CurrentTime():
+                return Literal(self.now_ms, expression.type)
+            case _:
+                raise AssertionError(f"{type(expression).__name__} is not a value")
+
+    def truth(self, condition: Expression, frame: Frame) -> Mask:
+        """Which rows satisfy a condition."""
+        if isinstance(condition, Compare):
+            left = self.value(condition.left, frame)
+            right = self.value(condition.right, frame)
+            return compare(condition.operator, left, right, frame.rows)
+        if isinstance(condition, TextMatch):
+            name = condition.field.variable
+            return self.search.matches(condition, self.tables[name], frame.columns[name])
+        found = self.value(condition, frame)
+        if isinstance(found, Literal):
+            return np.full(frame.rows, found.value is True)
+        return np.asarray(found.data if found.valid is None else found.data & found.valid)

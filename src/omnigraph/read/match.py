@@ -1,0 +1,294 @@
+"""Matching: from the steps of a pattern to a frame of its matches.
+
+Each step narrows or widens the frame. Variables that nobody asks for any more are dropped on the
+way, and what differed only in them becomes one row with a weight, so that counting paths does not
+mean listing them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+
+from omnigraph.errors import ResourceLimit
+from omnigraph.query.expressions import EntityType, variables
+from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
+from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
+from omnigraph.read.adjacency import Adjacency
+from omnigraph.read.evaluate import Evaluator, Gathers
+from omnigraph.read.frame import ORIGIN, START, Frame, group_rows
+from omnigraph.read.limits import Guard
+from omnigraph.read.ordering import order_steps
+from omnigraph.read.probe import ProbedEdges, ProbedNodes
+from omnigraph.read.profile import Profile
+from omnigraph.read.scan import scan_nodes
+from omnigraph.read.tables import CachedEdges, CachedNodes, CachedTable, Direction
+from omnigraph.read.traverse import Reached, Walk
+from omnigraph.read.values import Ints, Mask
+
+COLLAPSE_ROWS_MIN: Final = 4_096
+"""Smaller frames are not worth the search for equal rows. Not below what a first touch may meet:
+rows keep the order of the steps there."""
+
+Nodes: TypeAlias = CachedNodes | ProbedNodes
+Edges: TypeAlias = CachedEdges | ProbedEdges
+
+
+class Tables(Protocol):
+    """The types of the snapshot that is read."""
+
+    def nodes(self, name: str) -> Nodes: ...
+
+    def edges(self, name: str) -> Edges: ...
+
+    def rows(self, kind: EntityType) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """One execution of one pattern. ``restricted`` limits variables to given entities."""
+
+    tables: Tables
+    evaluator: Evaluator
+    guard: Guard
+    profile: Profile
+    restricted: Mapping[str, Ints] = field(default_factory=dict)
+    only_existence: bool = False
+
+    def match(self, pattern: Pattern, needed: Iterable[str], start: Frame = START) -> Frame:
+        """The matches of a pattern that extend ``start``, with the columns ``needed``."""
+        steps = order_steps(pattern, set(start.columns), self.tables.rows, self.restricted)
+        inner = self._inside(pattern)
+        wanted = _wanted_after(steps, frozenset(needed) | ({ORIGIN} & start.columns.keys()))
+        frame = start
+        for step, later in zip(steps, wanted, strict=True):
+            self.guard.check()
+            with self.profile.step(step, frame) as done:
+                frame = inner._run(step, frame, later)
+                frame = inner._shrink(frame, later)
+                done(frame)
+        return frame
+
+    def _inside(self, pattern: Pattern) -> Matcher:
+        tables: dict[str, Gathers] = dict(self.evaluator.tables)
+        for item in pattern.variables:
+            tables[item.name] = self._table(item.type)
+        return replace(self, evaluator=replace(self.evaluator, tables=tables))
+
+    def _table(self, kind: EntityType) -> Nodes | Edges:
+        return self.tables.nodes(kind.name) if kind.kind == "node" else self.tables.edges(kind.name)
+
+    def _shrink(self, frame: Frame, later: frozenset[str]) -> Frame:
+        kept = frame.only(later)
+        if kept is not frame and kept.rows >= COLLAPSE_ROWS_MIN:
+            kept = kept.collapse()
+            if self.only_existence:
+                kept = Frame(kept.rows, kept.columns)
+        return kept
+
+    def _run(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
+        match step:
+            case Scan():
+                return self._scan(step.variable, frame, later)
+            case Follow():
+                return self._follow(step, frame, later)
+            case Connected():
+                return self._connected(step, frame)
+            case Where():
+                return frame.keep(self.evaluator.truth(step.condition, frame))
+            case Without():
+                return frame.keep(~self._extended(step.anti_join, frame))
+
+    # Scans
+
+    def _scan(self, variable: PatternVariable, frame: Frame, later: frozenset[str]) -> Frame:
+        found = self.candidates(variable)
+        if variable.name not in later:
+            return frame.weigh(np.full(frame.rows, len(found)))
+        if frame is START:
+            return Frame(len(found), {variable.name: found})
+        self.guard.allow_frame(frame.rows * len(found))
+        rows = np.repeat(np.arange(frame.rows), len(found))
+        return frame.take(rows).bind(variable.name, np.tile(found, frame.rows))
+
+    def candidates(self, variable: PatternVariable) -> Ints:
+        """The entities that satisfy everything known about a variable alone."""
+        table = self.tables.nodes(variable.type.name)
+        return scan_nodes(table, variable, self.evaluator, self.restricted.get(variable.name))
+
+    def _accepts(self, variable: PatternVariable, ordinals: Ints) -> Mask | None:
+        """Which of these entities satisfy what is known about a variable; None for all."""
+        allowed = self.restricted.get(variable.name)
+        if not variable.predicates and allowed is None:
+            return None
+        table = self._table(variable.type)
+        if isinstance(table, CachedTable) and len(ordinals) > table.rows:
+            every = self._accepts(variable, table.all)
+            return None if every is None else np.asarray(every[ordinals])
+        mask = np.ones(len(ordinals), dtype=bool)
+        if allowed is not None:
+            mask &= np.isin(ordinals, allowed)
+        frame = Frame(len(ordinals), {variable.name: ordinals})
+        for condition in variable.predicates:
+            mask &= self.evaluator.truth(condition, frame)
+        return mask
+
+    # Traversals
+
+    def _walk(self, expand: Expand, direction: Direction) -> Walk:
+        edges = self.tables.edges(expand.edge.name)
+        ends = (edges.kind.target, edges.kind.source)  # type: ignore[union-attr]
+        far = self.tables.nodes(ends[0] if direction == "out" else ends[1])
+        return Walk(edges, direction, expand.undirected, far.positions, edges.positions)
+
+    def _follow(self, step: Follow, frame: Frame, later: frozenset[str]) -> Frame:
+        expand, found = step.expand, step.found
+        if expand.is_impossible:
+            return self._nothing(frame, step)
+        forward = found.name == expand.target
+        known = frame.columns[expand.source if forward else expand.target]
+        walk = self._walk(expand, "out" if forward else "in")
+        if self._counts_only(step, later):
+            distinct = step.edge is None
+            counts = walk.edges.count(walk.direction, known, distinct=distinct)
+            return frame.weigh(counts)
+        if step.edge is not None:
+            return self._follow_edges(step.edge, found, walk, known, frame)
+        reached = self._reach(walk, expand, known, reverse=not forward)
+        mask = self._accepts(found, reached.node)
+        if mask is not None:
+            reached = Reached(reached.origin[mask], reached.node[mask])
+        return frame.take(reached.origin).bind(found.name, reached.node)
+
+    def _follow_edges(
+        self,
+        edge: PatternVariable,
+        found: PatternVariable,
+        walk: Walk,
+        known: Ints,
+        frame: Frame,
+    ) -> Frame:
+        self._allow(walk, known)
+        hits = walk.edges_of(known)
+        origin, node, ordinals = hits
+        for variable in (edge, found):
+            mask = self._accepts(variable, ordinals if variable is edge else node)
+            if mask is not None:
+                origin, node, ordinals = origin[mask], node[mask], ordinals[mask]
+        return frame.take(origin).bind(edge.name, ordinals).bind(found.name, node)
+
+    def _counts_only(self, step: Follow, later: frozenset[str]) -> bool:
+        """Whether only the number of neighbours matters."""
+        tested = [item for item in (step.found, step.edge) if item is not None]
+        return (
+            step.expand.max_hops == 1
+            and not step.expand.undirected
+            and not any(item.predicates or item.name in later for item in tested)
+            and step.found.name not in self.restricted
+        )
+
+    def _reach(self, walk: Walk, expand: Expand, known: Ints, *, reverse: bool) -> Reached:
+        if expand.max_hops == 1:
+            self._allow(walk, known)
+            return walk.neighbours(known)
+        starts, place = np.unique(known, return_inverse=True)
+        found = walk.reach(starts, expand.min_hops, expand.max_hops, self.guard, reverse=reverse)
+        if len(starts) == len(known) and (starts == known).all():
+            return found
+        ends = np.zeros(len(starts) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(found.origin, minlength=len(starts)), out=ends[1:])
+        by_start = Adjacency(ends, found.node, found.node)
+        self.guard.allow_frame(int(by_start.degrees(place).sum()))
+        hits = by_start.expand(place)
+        return Reached(hits.origin, hits.node)
+
+    def _allow(self, walk: Walk, known: Ints) -> None:
+        """Refuse a step before it makes more rows than memory is there for."""
+        if isinstance(walk.edges, CachedEdges):
+            ways: tuple[Direction, ...] = ("out", "in") if walk.undirected else (walk.direction,)
+            counts = (walk.edges.count(way, known, distinct=False).sum() for way in ways)
+            self.guard.allow_frame(int(sum(counts)))
+
+    def _nothing(self, frame: Frame, step: Follow) -> Frame:
+        none = np.array([], dtype=np.int32)
+        empty = frame.take(none).bind(step.found.name, none)
+        return empty if step.edge is None else empty.bind(step.edge.name, none)
+
+    def _connected(self, step: Connected, frame: Frame) -> Frame:
+        expand = step.expand
+        source, target = frame.columns[expand.source], frame.columns[expand.target]
+        if expand.is_impossible:
+            empty = frame.take(np.array([], dtype=np.int32))
+            return empty if step.edge is None else empty.bind(step.edge.name, source[:0])
+        walk = self._walk(expand, "out")
+        if step.edge is None:
+            return frame.keep(self._pairs(walk, expand, source, target))
+        self._allow(walk, source)
+        origin, node, edge = walk.edges_of(source)
+        fits = node == target[origin]
+        mask = self._accepts(step.edge, edge)
+        fits = fits if mask is None else fits & mask
+        return frame.take(origin[fits]).bind(step.edge.name, edge[fits])
+
+    def _pairs(self, walk: Walk, expand: Expand, source: Ints, target: Ints) -> Mask:
+        """Which sources reach their targets."""
+        edges = walk.edges
+        if expand.max_hops == 1 and isinstance(edges, CachedEdges):
+            found = edges.adjacency("out").connected(source, target)
+            if expand.undirected:
+                found |= edges.adjacency("in").connected(source, target)
+            return found
+        starts, place = np.unique(source, return_inverse=True)
+        low, high = expand.min_hops, expand.max_hops
+        reached = walk.reach(starts, low, high, self.guard, reverse=False)
+        keys = reached.origin.astype(np.int64) << 32 | reached.node
+        return np.isin(place.astype(np.int64) << 32 | target, keys)
+
+    # Negation
+
+    def _extended(self, anti_join: AntiJoin, frame: Frame) -> Mask:
+        """Which rows the pattern has a match for. Asked once for equal rows."""
+        shared = [frame.columns[name] for name in anti_join.outer]
+        groups, first = group_rows(shared, frame.rows)
+        columns = {n: c[first] for n, c in zip(anti_join.outer, shared, strict=True)}
+        outer = Frame(len(first), columns).bind(ORIGIN, np.arange(len(first), dtype=np.int32))
+        hit = np.zeros(len(first), dtype=bool)
+        hit[self._origins(anti_join.pattern, outer)] = True
+        return np.asarray(hit[groups])
+
+    def _origins(self, pattern: Pattern, outer: Frame) -> Ints:
+        """The rows that have a match; in halves when all at once would need too much memory."""
+        inner = replace(self, only_existence=True, profile=self.profile.inner())
+        try:
+            return inner.match(pattern, (), outer).columns[ORIGIN]
+        except ResourceLimit:
+            if outer.rows < 2:
+                raise
+        half = np.arange(outer.rows) < outer.rows // 2
+        parts = [self._origins(pattern, outer.keep(side)) for side in (half, ~half)]
+        return np.concatenate(parts)
+
+
+def _wanted_after(steps: Iterable[Step], needed: frozenset[str]) -> list[frozenset[str]]:
+    """For each step, the variables that something after it still looks at."""
+    found: list[frozenset[str]] = []
+    wanted = needed
+    for step in reversed(list(steps)):
+        found.append(wanted)
+        wanted |= _looks_at(step)
+    return found[::-1]
+
+
+def _looks_at(step: Step) -> frozenset[str]:
+    match step:
+        case Scan():
+            return frozenset()
+        case Follow() | Connected():
+            return frozenset({step.expand.source, step.expand.target})
+        case Where():
+            return variables(step.condition)
+        case Without():
+            return frozenset(step.anti_join.outer)

@@ -1,0 +1,189 @@
+"""Types on first touch: only the entities a query meets, fetched from the tables.
+
+Nothing is loaded for later. Entities get ordinals in the order they are met, local to one query;
+what sorts is their storage position, so that rows come in the same order as from the cache. A
+query that turns out to meet many entities is given up here and run on cached columns instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from omnigraph.read.adjacency import Hits
+from omnigraph.read.tables import CachedNodes, Direction
+from omnigraph.read.values import Ints, Values, empty_values, values_of
+from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.staging import membership
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.storage.tables import PinnedTable
+
+PROBE_IDS_MAX: Final = 500
+"""More ids than this in one step cost more than loading the columns does."""
+PROBE_ROWS_MAX: Final = 4_096
+"""More entities than this are not a first touch any more."""
+_FRAGMENT_SHIFT: Final = 32
+_OFFSET: Final = (1 << _FRAGMENT_SHIFT) - 1
+
+
+class TooWide(Exception):
+    """Met more than a first touch should; caught by the engine, never seen outside."""
+
+
+class ProbedTable:
+    """The entities of one type that were met so far."""
+
+    def __init__(
+        self,
+        kind: NodeType | EdgeType,
+        rows: int,
+        open_table: Callable[[], PinnedTable],
+        columns: Iterable[str],
+    ) -> None:
+        self.kind = kind
+        self.rows = rows
+        self._open = open_table
+        self._types = {column.name: column.type for column in kind.columns()}
+        self._columns = sorted({"id", *columns})
+        self._parts: list[pa.Table] = []
+        self._met: dict[int, int] = {}  # position in storage -> ordinal
+        self._gathered: dict[str, tuple[int, Values]] = {}
+
+    def gather(self, name: str, ordinals: Ints) -> Values:
+        known, values = self._gathered.get(name, (-1, None))
+        if known != len(self._met) or values is None:
+            values = self._joined(name)
+            self._gathered[name] = (len(self._met), values)
+        return values.take(ordinals)
+
+    def ids(self, ordinals: Ints) -> pa.Array:
+        return self.gather("id", ordinals).to_arrow()
+
+    def positions(self, ordinals: Ints) -> Ints:
+        return np.array(list(self._met), dtype=np.int64)[ordinals]
+
+    def _joined(self, name: str) -> Values:
+        import pyarrow as pa
+
+        if not self._parts:
+            return empty_values(self._types[name])
+        parts = [part[name] for part in self._parts]
+        return values_of(pa.chunked_array([c for p in parts for c in p.chunks]), self._types[name])
+
+    def fetch(self, condition: str | None) -> tuple[Ints, pa.Table]:
+        """The rows that satisfy a condition, in storage order, and their ordinals."""
+        table = self._open()
+        found = table.scan(self._columns, condition, with_row_address=True)
+        if found.num_rows > PROBE_ROWS_MAX:
+            raise TooWide
+        positions = self._storage_positions(table, found["_rowaddr"].to_numpy())
+        order = np.argsort(positions, kind="stable")
+        found, positions = found.take(order), positions[order]
+        fresh = [at for at, place in enumerate(positions.tolist()) if place not in self._met]
+        for at in fresh:
+            self._met[int(positions[at])] = len(self._met)
+        if fresh:
+            self._parts.append(found.take(fresh) if len(fresh) < found.num_rows else found)
+        if len(self._met) > PROBE_ROWS_MAX:
+            raise TooWide
+        ordinals = [self._met[place] for place in positions.tolist()]
+        return np.array(ordinals, dtype=np.int32), found
+
+    def _storage_positions(self, table: PinnedTable, addresses: Ints) -> Ints:
+        """Places in scan order: by the fragment's place in the table, then within it."""
+        place = {fragment: at for at, fragment in enumerate(table.fragments)}
+        fragments = (addresses >> _FRAGMENT_SHIFT).astype(np.int64)
+        ranks = np.array([place[int(f)] for f in fragments.tolist()], dtype=np.int64)
+        return np.asarray((ranks << _FRAGMENT_SHIFT) | (addresses & _OFFSET).astype(np.int64))
+
+
+class ProbedNodes(ProbedTable):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._by_id: dict[str, int] = {}  # -1: does not exist
+
+    def find(self, id: str) -> Ints:
+        """The ordinal of the node with this id, if there is one."""
+        import pyarrow as pa
+
+        found = self.resolve(pa.array([id], type=pa.string()))
+        return found[found >= 0]
+
+    def resolve(self, ids: pa.Array | pa.ChunkedArray) -> Ints:
+        """The ordinals of ids; -1 where there is no such node."""
+        import pyarrow as pa
+
+        wanted = ids.to_pylist()
+        unknown = [id for id in dict.fromkeys(wanted) if id not in self._by_id]
+        if len(unknown) > PROBE_IDS_MAX:
+            raise TooWide
+        if unknown:
+            ordinals, found = self.fetch(membership("id", pa.array(unknown, type=pa.string())))
+            self._by_id.update(dict.fromkeys(unknown, -1))
+            self._by_id.update(zip(found["id"].to_pylist(), ordinals.tolist(), strict=True))
+        return np.array([self._by_id[id] for id in wanted], dtype=np.int32)
+
+
+class ProbedEdges(ProbedTable):
+    """Edges found by the ids of the nodes they touch."""
+
+    def __init__(
+        self,
+        kind: EdgeType,
+        rows: int,
+        open_table: Callable[[], PinnedTable],
+        columns: Iterable[str],
+        source: ProbedNodes | CachedNodes,
+        target: ProbedNodes | CachedNodes,
+    ) -> None:
+        super().__init__(kind, rows, open_table, {"src", "dst", *columns})
+        self._ends = {"out": (source, target), "in": (target, source)}
+
+    def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits:
+        import pyarrow as pa
+
+        near, far = self._ends[direction]
+        asked, other = ("src", "dst") if direction == "out" else ("dst", "src")
+        if not len(nodes):
+            return Hits(*(np.array([], dtype=np.int32) for _ in range(3)))
+        ids = near.ids(nodes).to_pylist()
+        unique = list(dict.fromkeys(ids))
+        if len(unique) > PROBE_IDS_MAX:
+            raise TooWide
+        edges, found = self.fetch(membership(asked, pa.array(unique, type=pa.string())))
+        ends = far.resolve(found[other])
+        by_id: dict[str, list[int]] = {id: [] for id in unique}
+        for at, id in enumerate(found[asked].to_pylist()):
+            if ends[at] >= 0:  # an edge to a node that does not exist is none
+                by_id[id].append(at)
+        origin, places = _spread(ids, by_id)
+        if len(origin) > PROBE_ROWS_MAX:
+            raise TooWide
+        node, edge = ends[places], edges[places]
+        order = np.lexsort((self.positions(edge), far.positions(node), origin))
+        hits = Hits(origin[order], node[order], edge[order])
+        return _first_of_each(hits) if distinct else hits
+
+    def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints:
+        hits = self.expand(direction, nodes, distinct=distinct)
+        return np.bincount(hits.origin, minlength=len(nodes))
+
+
+def _spread(ids: Sequence[str], by_id: dict[str, list[int]]) -> tuple[Ints, Ints]:
+    origin = [at for at, id in enumerate(ids) for _ in by_id[id]]
+    places = [place for id in ids for place in by_id[id]]
+    return np.array(origin, dtype=np.int32), np.array(places, dtype=np.int64)
+
+
+def _first_of_each(hits: Hits) -> Hits:
+    """One hit per origin and node; equal ones stand next to each other."""
+    if len(hits.node) < 2:
+        return hits
+    same = (hits.node[1:] == hits.node[:-1]) & (hits.origin[1:] == hits.origin[:-1])
+    first = np.concatenate(([True], ~same))
+    return Hits(*(column[first] for column in hits))

@@ -1,0 +1,66 @@
+"""What a query really did: rows and time of every step.
+
+Off by default and then free. A profile belongs to one execution.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.query.explain import describe_step
+from omnigraph.query.steps import Step
+from omnigraph.read.frame import Frame
+
+
+@dataclass(slots=True)
+class StepProfile:
+    """One step as it ran. Steps of a negated pattern are one level deeper."""
+
+    text: str
+    depth: int
+    rows_in: int
+    rows_out: int = 0
+    time_ms: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "step": self.text,
+            "depth": self.depth,
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "time_ms": round(self.time_ms, 3),
+        }
+
+
+@dataclass(slots=True)
+class Profile:
+    enabled: bool = False
+    depth: int = 0
+    steps: list[StepProfile] = field(default_factory=list)
+
+    def inner(self) -> Profile:
+        """The profile of a negated pattern, in the same list."""
+        return Profile(self.enabled, self.depth + 1, self.steps)
+
+    @contextmanager
+    def step(self, step: Step, frame: Frame) -> Iterator[Callable[[Frame], None]]:
+        if not self.enabled:
+            yield _ignore
+            return
+        entry = StepProfile(describe_step(step), self.depth, frame.rows)
+        self.steps.append(entry)
+        started = time.perf_counter()
+
+        def done(result: Frame) -> None:
+            entry.rows_out = result.rows
+
+        yield done
+        entry.time_ms = (time.perf_counter() - started) * 1000
+
+
+def _ignore(result: Frame) -> None:
+    pass

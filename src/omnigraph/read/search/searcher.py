@@ -1,0 +1,152 @@
+"""Searches of one execution: finds the structures, fixes what is searched for, gives scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from omnigraph.embed import Embedder
+from omnigraph.errors import InvalidInput
+from omnigraph.query.expressions import (
+    FUZZY_EDITS_DEFAULT,
+    SCORE,
+    Bm25,
+    Constant,
+    Expression,
+    Fusion,
+    Nearest,
+    ParameterValue,
+    PropertyOf,
+    TextMatch,
+)
+from omnigraph.read.probe import TooWide
+from omnigraph.read.search import text
+from omnigraph.read.search.postings import Postings, build_postings
+from omnigraph.read.search.vectors import Vectors, vectors_of
+from omnigraph.read.tables import CachedTable
+from omnigraph.read.values import Ints, Mask, Values
+
+
+@dataclass(slots=True)
+class Searcher:
+    """``embedder`` is asked for only when a text has to become a vector."""
+
+    parameters: Mapping[str, Any]
+    embedder: Callable[[], Embedder]
+    fused: dict[Fusion, dict[int, float]] = field(default_factory=dict)
+    _queries: dict[Nearest, Any] = field(default_factory=dict)
+
+    # Conditions
+
+    def matches(self, search: TextMatch, table: object, entities: Ints) -> Mask:
+        """Which entities a text search finds."""
+        cached = _cached(table)
+        query = self._given(search.query)
+        if query is None:
+            return np.zeros(len(entities), dtype=bool)
+        postings = _postings(cached, search.field)
+        if search.function == "search":
+            found = text.any_term(postings, query)
+        elif search.function == "match_text":
+            texts = cached.column(search.field.property).to_arrow()
+            found = text.phrase(postings, query, texts)
+        else:
+            found = text.nearly(postings, query, self._edits(search))
+        if search.negated:
+            found = ~found
+        return np.asarray(found[entities])
+
+    def _edits(self, search: TextMatch) -> int:
+        if search.max_edits is None:
+            return FUZZY_EDITS_DEFAULT
+        given = self._given(search.max_edits)
+        if given is None or given < 0:
+            raise InvalidInput(
+                "`fuzzy` needs a number of edits that is zero or more",
+                details={"max_edits": given},
+            )
+        return int(given)
+
+    # Scores
+
+    def scores(self, ranking: Nearest | Bm25 | Fusion, table: object, entities: Ints) -> Values:
+        """The score of each entity; null where it has none."""
+        if isinstance(ranking, Fusion):
+            known = self.fused[ranking]
+            pairs = [known.get(at) for at in entities.tolist()]
+            valid = np.array([score is not None for score in pairs], dtype=bool)
+            data = np.array([score or 0.0 for score in pairs], dtype=np.float64)
+            return Values(SCORE, data, valid)
+        cached = _cached(table)
+        if isinstance(ranking, Bm25):
+            found, scores = self._relevance(ranking, cached)
+            every = np.full(cached.rows, np.nan)
+            every[found] = scores
+            data = every[entities]
+            valid = ~np.isnan(data)
+            return Values(SCORE, np.where(valid, data, 0.0), valid)
+        query = self.query_vector(ranking, cached)
+        if query is None:
+            return Values(SCORE, np.zeros(len(entities)), np.zeros(len(entities), dtype=bool))
+        vectors = _vectors(cached, ranking.field)
+        return Values(SCORE, vectors.distances(query, entities), vectors.present(entities))
+
+    def best(
+        self, ranking: Nearest | Bm25, table: object, candidates: Ints, count: int | None
+    ) -> Ints:
+        """The candidates that can be among the best; those without a score never are."""
+        cached = _cached(table)
+        if isinstance(ranking, Bm25):
+            return np.intersect1d(candidates, self._relevance(ranking, cached)[0], True)
+        query = self.query_vector(ranking, cached)
+        if query is None:
+            return candidates[:0]
+        vectors = _vectors(cached, ranking.field)
+        present = candidates[vectors.present(candidates)]
+        if count is None:
+            return present
+        return vectors.possible_nearest(query, present, count) if count else present[:0]
+
+    def _relevance(self, ranking: Bm25, table: CachedTable) -> tuple[Ints, Ints]:
+        query = self._given(ranking.query)
+        if query is None:
+            return np.array([], dtype=np.int64), np.array([])
+        return text.relevance(_postings(table, ranking.field), query)
+
+    def query_vector(self, ranking: Nearest, table: CachedTable) -> Any:
+        """The vector that is searched for, embedded if it was given as a text."""
+        if ranking not in self._queries:
+            given = self._given(ranking.query)
+            if isinstance(given, str):
+                declared = table.kind.properties[ranking.field.property]
+                model = None if declared.embed is None else declared.embed.model
+                width = ranking.field.type.dimensions or 0
+                given = self.embedder().embed(given, width, model=model)
+            vector = None if given is None else np.array(given, dtype=np.float64)
+            self._queries[ranking] = vector
+        return self._queries[ranking]
+
+    def _given(self, expression: Expression) -> Any:
+        if isinstance(expression, Constant):
+            return expression.value
+        assert isinstance(expression, ParameterValue)
+        return self.parameters[expression.name]
+
+
+def _cached(table: object) -> CachedTable:
+    if not isinstance(table, CachedTable):
+        raise TooWide  # a search looks at every text or vector of the type
+    return table
+
+
+def _postings(table: CachedTable, field: PropertyOf) -> Postings:
+    key = (table.key, "postings", field.property)
+    return table.cache.get(key, lambda: build_postings(table.column(field.property)))
+
+
+def _vectors(table: CachedTable, field: PropertyOf) -> Vectors:
+    key = (table.key, "vectors", field.property)
+    return table.cache.get(key, lambda: vectors_of(table.column(field.property)))

@@ -1,0 +1,122 @@
+"""Traversal: who is reached from given nodes.
+
+Reachability is counted from each start on its own: breadth first, every node once, nobody visits
+the start again. A stored edge from a node to itself is the one exception: it reaches its own node
+one hop after the node itself was reached, and leads no further. Both ways of finding neighbours
+(adjacency in memory, look-ups in the tables) go through here, so they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from omnigraph.read.adjacency import Hits
+from omnigraph.read.limits import Guard
+from omnigraph.read.tables import Direction
+from omnigraph.read.values import Ints
+
+_SHIFT: Final = 32
+_NODE: Final = (1 << _SHIFT) - 1
+
+
+class Expands(Protocol):
+    """The edges of one type, however they are found."""
+
+    def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits: ...
+
+    def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints: ...
+
+
+class Reached(NamedTuple):
+    """Parallel arrays in the order of ``origin``, then of the node's position."""
+
+    origin: Ints
+    node: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How to go from the known end of an edge to the other."""
+
+    edges: Expands
+    direction: Direction
+    undirected: bool
+    positions: Callable[[Ints], Ints]
+    """Storage positions of the nodes that are found."""
+    edge_positions: Callable[[Ints], Ints]
+
+    @property
+    def _directions(self) -> tuple[Direction, ...]:
+        return ("out", "in") if self.undirected else (self.direction,)
+
+    def edges_of(self, nodes: Ints) -> Hits:
+        """One hit per stored edge and orientation that fits; an edge to itself fits once."""
+        first = self.edges.expand(self._directions[0], nodes, distinct=False)
+        if not self.undirected:
+            return first
+        second = self.edges.expand("in", nodes, distinct=False)
+        other = second.node != nodes[second.origin]
+        parts = [first, Hits(*(column[other] for column in second))]
+        origin, node, edge = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.lexsort((self.edge_positions(edge), self.positions(node), origin))
+        return Hits(origin[order], node[order], edge[order])
+
+    def neighbours(self, nodes: Ints) -> Reached:
+        """Every neighbour of each node once."""
+        hits = [self.edges.expand(way, nodes, distinct=True) for way in self._directions]
+        if len(hits) == 1:
+            return Reached(hits[0].origin, hits[0].node)
+        origin = np.concatenate([hit.origin for hit in hits])
+        node = np.concatenate([hit.node for hit in hits])
+        keys = np.unique(origin.astype(np.int64) << _SHIFT | node)
+        return self._sorted(keys)
+
+    def reach(self, nodes: Ints, low: int, high: int, guard: Guard, *, reverse: bool) -> Reached:
+        """Everything reached in ``low`` to ``high`` hops. ``reverse``: the nodes are the ends of
+        the walks and their starts are found."""
+        if (low, high) == (1, 1):
+            return self.neighbours(nodes)
+        starts = np.arange(len(nodes), dtype=np.int64) << _SHIFT | nodes
+        visited, frontier = np.sort(starts), starts
+        found: list[Ints] = []
+        loops = np.array([], dtype=np.int64)
+        for hop in range(1, high + 1):
+            guard.check()
+            step = self.neighbours((frontier & _NODE).astype(np.int32))
+            guard.allow_frame(len(visited) + len(step.node))
+            itself = step.node == (frontier & _NODE)[step.origin]
+            keys = (frontier[step.origin] >> _SHIFT) << _SHIFT | step.node
+            if hop == 1:
+                loops = keys[itself]
+            if itself.any() and hop >= low and not reverse:
+                found.append(keys[itself])
+            frontier = np.setdiff1d(keys[~itself], visited)
+            if not len(frontier):
+                break
+            visited = np.union1d(visited, frontier)
+            if hop >= low:
+                found.append(frontier)
+            elif reverse and hop == low - 1:
+                found.append(_of_origins(frontier, loops))
+        if reverse and low == 1:
+            found.append(loops)
+        return self._sorted(np.unique(np.concatenate(found)) if found else starts[:0])
+
+    def _sorted(self, keys: Ints) -> Reached:
+        """Sorted keys as arrays, found nodes in storage order."""
+        origin = (keys >> _SHIFT).astype(np.int32)
+        node = (keys & _NODE).astype(np.int32)
+        positions = self.positions(node)
+        if positions is not node:
+            order = np.lexsort((positions, origin))
+            origin, node = origin[order], node[order]
+        return Reached(origin, node)
+
+
+def _of_origins(keys: Ints, loops: Ints) -> Ints:
+    """Those whose origin has an edge to itself: walking backwards, it is the last hop."""
+    return np.asarray(keys[np.isin(keys >> _SHIFT, loops >> _SHIFT)])

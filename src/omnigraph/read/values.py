@@ -1,0 +1,162 @@
+"""Columns of values: what the engine computes with.
+
+Numbers, booleans, dates and instants are numpy arrays. Strings are Arrow arrays, or numbers into a
+sorted list of words where few words repeat. Lists and vectors stay Arrow arrays. Null is marked
+beside the data and is never a special value of it. No evaluation happens here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from omnigraph.types import PropertyType, Stored
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+WORDS_SAMPLE: Final = 4_096
+"""How many strings are looked at to tell whether words repeat."""
+WORDS_RATIO: Final = 4
+"""Strings are held as words when each occurs at least this often on average."""
+
+_NUMPY: Final = {"bool", "integer", "float", "date", "datetime"}
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """One value for every row; None is null."""
+
+    value: Stored | tuple[Stored, ...] | None
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One value per row.
+
+    With ``words`` the data are places in that sorted list, -1 for null, and compare like the
+    strings do.
+    """
+
+    type: PropertyType
+    data: Any
+    valid: Mask | None = None
+    words: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def is_numpy(self) -> bool:
+        return isinstance(self.data, np.ndarray)
+
+    @property
+    def nbytes(self) -> int:
+        extra = 0 if self.valid is None else self.valid.nbytes
+        return int(self.data.nbytes) + extra + (0 if self.words is None else self.words.nbytes)
+
+    def take(self, rows: Ints) -> Values:
+        """The values of some rows, in their order."""
+        if isinstance(self.data, np.ndarray):
+            valid = None if self.valid is None else self.valid[rows]
+            return Values(self.type, self.data[rows], valid, self.words)
+        import pyarrow as pa
+
+        return Values(self.type, self.data.take(pa.array(rows)))
+
+    def is_valid(self) -> Mask | None:
+        """Which values are not null; None when all are."""
+        if self.words is not None:
+            return np.asarray(self.data >= 0)
+        if isinstance(self.data, np.ndarray):
+            return self.valid
+        if self.data.null_count == 0:
+            return None
+        return np.asarray(self.data.is_valid().to_numpy(zero_copy_only=False))
+
+    def to_arrow(self) -> pa.Array:
+        """The same values as an Arrow array of the declared type."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self.words is not None:
+            missing = self.data < 0
+            places = pa.array(self.data, mask=missing if missing.any() else None)
+            return pc.take(self.words, places)
+        if not isinstance(self.data, np.ndarray):
+            return self.data
+        mask = None if self.valid is None else ~self.valid
+        found = pa.array(self.data, mask=mask)
+        declared = self.type.arrow_type()
+        if found.type == declared:
+            return found
+        return found.view(declared) if self.type.scalar.family != "bool" else found.cast(declared)
+
+
+def values_of(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
+    """An Arrow column in the form the engine computes with."""
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):  # more text than one array can hold
+        array = pa.concat_arrays(array.cast(pa.large_string()).chunks)
+    if kind.is_single and kind.scalar.family in _NUMPY:
+        return _numbers(array, kind)
+    if kind.is_string:
+        return _strings(array, kind)
+    return Values(kind, array)
+
+
+def _numbers(array: pa.Array, kind: PropertyType) -> Values:
+    import pyarrow as pa
+
+    if kind.scalar.family == "date":
+        array = array.view(pa.int32())
+    elif kind.scalar.family == "datetime":
+        array = array.view(pa.int64())
+    valid = None
+    if array.null_count:
+        valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+        array = array.fill_null(False if kind.scalar.family == "bool" else 0)
+    return Values(kind, array.to_numpy(zero_copy_only=False), valid)
+
+
+def _strings(array: pa.Array, kind: PropertyType) -> Values:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sample = array.slice(0, WORDS_SAMPLE)
+    if kind.enum is None and pc.count_distinct(sample).as_py() * WORDS_RATIO > len(sample) + 64:
+        return Values(kind, array)
+    encoded = array.dictionary_encode()
+    words = encoded.dictionary
+    if kind.enum is None and len(words) * WORDS_RATIO > len(array) + 64:
+        return Values(kind, array)
+    order = pc.sort_indices(words)
+    places = np.empty(len(words) + 1, dtype=np.int32)
+    places[order.to_numpy()] = np.arange(len(words), dtype=np.int32)
+    places[-1] = -1
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Values(kind, places[codes], None, words.take(order).cast(pa.string()))
+
+
+def empty_values(kind: PropertyType) -> Values:
+    """No values of a type."""
+    import pyarrow as pa
+
+    return values_of(pa.array([], type=kind.arrow_type()), kind)
+
+
+def repeated(literal: Literal, rows: int) -> Values:
+    """A literal as a column of that many rows."""
+    import pyarrow as pa
+
+    value = list(literal.value) if isinstance(literal.value, tuple) else literal.value
+    one = pa.array([value], type=literal.type.arrow_type())
+    return values_of(one.take(pa.array(np.zeros(rows, dtype=np.int32))), literal.type)

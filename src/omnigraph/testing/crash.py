@@ -1,0 +1,230 @@
+"""The crash harness: kill a writer at a failpoint, kill its recovery too, check the promises.
+
+A *pair* is a writer kind and a failpoint it reaches (the n-th time). The *scene* of a pair is a
+fresh graph in which a child process wrote until SIGKILL took it at the failpoint. A *trial* starts
+from a scene, optionally lets a second child recover until SIGKILL takes that one too, and then
+opens the graph and writes. What must be true at each step is in ``omnigraph.testing.promises``; a
+trial returns what was not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import omnigraph
+from omnigraph.errors import GraphNotFound, OmnigraphError
+from omnigraph.graph import Graph
+from omnigraph.storage import failpoints
+from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kinds
+from omnigraph.testing.promises import Expected, broken_promises, commit_ids, pending_operations
+
+CHILD_S_MAX = 120.0  # a child that takes longer is stuck, and that is a violation
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pair:
+    """A failpoint that a writer kind reaches, the ``nth`` time."""
+
+    kind: str
+    failpoint: str
+    nth: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.failpoint}@{self.nth}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one kill (or one kill and a second one inside recovery) showed."""
+
+    pair: Pair
+    second: tuple[str, int] | None = None
+    violations: tuple[str, ...] = ()
+    reached_in_recovery: dict[str, int] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        again = "" if self.second is None else ", again at {}@{}".format(*self.second)
+        return f"{self.pair}{again}: {'; '.join(self.violations) or 'ok'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A graph as a killed writer left it: the commits before, the operations it left behind."""
+
+    pair: Pair
+    uri: str
+    before: frozenset[str]
+    left: frozenset[str]
+    bystander: Graph | None = field(default=None, compare=False)  # open since before the kill
+
+    @property
+    def kind(self) -> WriterKind:
+        return writer_kinds()[self.pair.kind]
+
+    def copied_to(self, place: str) -> Scene:
+        """The same scene elsewhere: a copy where that is possible, otherwise a second killing."""
+        if self.kind.relocatable and "://" not in self.uri:
+            if os.path.exists(self.uri):
+                shutil.copytree(self.uri, place)
+            return replace(self, uri=place, bystander=None)
+        return kill_writer(self.pair, place)
+
+
+class Stuck(Exception):
+    """A child did something other than finish or die as planned."""
+
+
+def discover(kind: str, uri: str) -> list[Pair]:
+    """Every failpoint that one write of this kind reaches, each time it does."""
+    writer_kinds()[kind].prepare(uri)
+    counting = ";".join(f"{name}=count" for name in failpoints.NAMES)
+    finished = run_child(["write", uri, kind, "0"], counting)
+    if finished is None:
+        raise Stuck(f"{kind} died although nothing was to kill it")
+    return [
+        Pair(kind, name, nth + 1)
+        for name, times in finished["reached"].items()
+        for nth in range(times)
+    ]
+
+
+def kill_writer(pair: Pair, uri: str) -> Scene:
+    """Prepare a graph and let SIGKILL take a writer at its failpoint."""
+    writer_kinds()[pair.kind].prepare(uri)
+    bystander = _opened(uri)
+    before = commit_ids(uri) if bystander is not None else frozenset()
+    if run_child(["write", uri, pair.kind, "0"], f"{pair.failpoint}@{pair.nth}=kill"):
+        raise Stuck("the failpoint was not reached")
+    return Scene(pair, uri, before, frozenset(pending_operations(uri)), bystander)
+
+
+def converge(scene: Scene) -> Trial:
+    """Open and write on after one kill. Says which failpoints recovery reached."""
+    return _trial(scene, None)
+
+
+def write_on(scene: Scene) -> Trial:
+    """Go on writing through a handle that was open all the time, without opening anything."""
+    violations: list[str] = []
+    try:
+        violations += _writing_on(scene, scene.bystander, recovered=scene.bystander is None)
+    except OmnigraphError as failure:
+        violations.append(f"{type(failure).__name__}: {failure}")
+    return Trial(scene.pair, None, tuple(violations))
+
+
+def kill_recovery(scene: Scene, failpoint: str, nth: int = 1) -> Trial:
+    """Kill the recovery of what the writer left, too; then open and write on."""
+    return _trial(scene, (failpoint, nth))
+
+
+def run_child(arguments: list[str], armed: str) -> dict[str, Any] | None:
+    """Run one child to its end; None when it was killed at its failpoint."""
+    environment = {
+        **os.environ,
+        failpoints.ENVIRONMENT: armed,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same code as this process
+        "RUST_LOG": "error",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "omnigraph.testing.crash_child", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=CHILD_S_MAX,
+        check=False,
+    )
+    if done.returncode == -signal.SIGKILL:
+        return None
+    if done.returncode != 0:
+        raise Stuck(f"the child failed: {done.stderr.strip().splitlines()[-1:]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+# -- one trial ------------------------------------------------------------------------------------
+
+
+def _trial(scene: Scene, second: tuple[str, int] | None) -> Trial:
+    violations: list[str] = []
+    reached: dict[str, int] = {}
+    try:
+        violations += _reading(scene, "after the kill")
+        if second is not None:
+            failpoint, nth = second
+            if run_child(["recover", scene.uri], f"{failpoint}@{nth}=kill"):
+                raise Stuck("the failpoint in recovery was not reached")
+            violations += _reading(scene, "after the kill in recovery")
+        with counting() as reached:
+            graph = _opened(scene.uri)
+        violations += _writing_on(scene, graph)
+    except (Stuck, OmnigraphError, subprocess.TimeoutExpired) as failure:
+        violations.append(f"{type(failure).__name__}: {failure}")
+    return Trial(scene.pair, second, tuple(violations), reached)
+
+
+def _opened(uri: str) -> Graph | None:
+    """The graph, or None while there is none."""
+    try:
+        return omnigraph.open(uri)
+    except GraphNotFound:
+        return None
+
+
+def _reading(scene: Scene, when: str) -> list[str]:
+    """A reader is never in the way of anything, and sees the write whole or not at all."""
+    try:
+        graph = omnigraph.open(scene.uri, read_only=True)
+    except GraphNotFound:
+        return []
+    return [f"{when}: {problem}" for problem in _torn(scene.kind.parts(graph, 0))]
+
+
+def _writing_on(scene: Scene, graph: Graph | None, *, recovered: bool = True) -> list[str]:
+    """After recovery: the promises hold, the write can be repeated, and another one follows."""
+    kind, target = scene.kind, Target(scene.uri)
+    expected = Expected(scene.before, scene.left)
+    found: list[str] = []
+    done = False
+    if graph is not None:
+        target.graph = graph
+        parts = kind.parts(graph, 0)
+        done = all(parts.values())
+        found += _torn(parts)
+        if recovered:
+            found += broken_promises(scene.uri, expected)
+    if not done:
+        kind.write(target, 0)
+    kind.write(target, 1)
+    parts = kind.parts(target.graph, 1)
+    if not all(parts.values()):
+        found.append(f"the write after recovery was acknowledged and is not there: {parts}")
+    return found + [f"in the end: {wrong}" for wrong in broken_promises(scene.uri, expected)]
+
+
+def _torn(parts: dict[str, bool]) -> list[str]:
+    return [] if len(set(parts.values())) <= 1 else [f"the write is there in part: {parts}"]
+
+
+@contextmanager
+def counting() -> Iterator[dict[str, int]]:
+    """Count the failpoints reached in this process; the mapping is filled when the block ends."""
+    reached: dict[str, int] = {}
+    for name in failpoints.NAMES:
+        failpoints.arm(name, "count")
+    try:
+        yield reached
+    finally:
+        reached.update(
+            {n: failpoints.reached(n) for n in failpoints.NAMES if failpoints.reached(n)}
+        )
+        failpoints.disarm_all()

@@ -1,0 +1,127 @@
+"""All pairs, on as many processes as there are processors.
+
+``run_matrix`` kills every given pair once, and once more at each failpoint that its recovery
+reaches. ``sample`` chooses a fixed handful of pairs that touches every failpoint.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.testing.crash import (
+    Pair,
+    Stuck,
+    Trial,
+    converge,
+    discover,
+    kill_recovery,
+    kill_writer,
+    write_on,
+)
+from omnigraph.testing.crash_kinds import writer_kinds
+
+_Work = TypeVar("_Work")
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """What a run covered and what it found."""
+
+    pairs: tuple[Pair, ...]
+    trials: tuple[Trial, ...]
+    seconds: float
+
+    @property
+    def violations(self) -> list[str]:
+        return [trial.describe() for trial in self.trials if trial.violations]
+
+    @property
+    def failpoints(self) -> set[str]:
+        """Every failpoint at which something was killed."""
+        return {p.failpoint for p in self.pairs} | {t.second[0] for t in self.trials if t.second}
+
+    def describe(self) -> str:
+        distinct = {(pair.kind, pair.failpoint) for pair in self.pairs}
+        kills = len(self.pairs) + sum(trial.second is not None for trial in self.trials)
+        return (
+            f"crash matrix: {len(distinct)} pairs of writer kind and failpoint "
+            f"({len(self.pairs)} counting repeated passes), {len(self.trials)} trials, "
+            f"{kills} kill points, {len(self.violations)} violations, {self.seconds:.0f} s"
+        )
+
+
+def all_pairs(place: Path) -> list[Pair]:
+    """Every pair there is, found by running every writer kind once."""
+    kinds = sorted(writer_kinds())
+    found = _in_processes(_discover, [(kind, str(place / f"d{n}")) for n, kind in enumerate(kinds)])
+    return sorted(pair for pairs in found for pair in pairs)
+
+
+def sample(pairs: Sequence[Pair], count: int, seed: int = 3) -> list[Pair]:
+    """Always the same pairs: one for every failpoint first, then as they come."""
+    shuffled = sorted(pairs)
+    random.Random(seed).shuffle(shuffled)
+    first = {pair.failpoint: pair for pair in reversed(shuffled)}
+    rest = [pair for pair in shuffled if pair not in first.values()]
+    return sorted([*first.values(), *rest][:count])
+
+
+def run_matrix(
+    pairs: Sequence[Pair], place: Path, *, second_kills_max: int | None = None
+) -> Matrix:
+    """Try every pair; ``second_kills_max`` limits the kills inside the recovery of each."""
+    started = time.monotonic()
+    work = [(pair, str(place), second_kills_max) for pair in pairs]
+    trials = [trial for trials in _in_processes(_try_pair, work) for trial in trials]
+    return Matrix(tuple(pairs), tuple(trials), time.monotonic() - started)
+
+
+# -- in the worker processes -----------------------------------------------------------------------
+
+
+def _discover(work: tuple[str, str]) -> list[Pair]:
+    return discover(*work)
+
+
+def _try_pair(work: tuple[Pair, str, int | None]) -> list[Trial]:
+    pair, place, second_kills_max = work
+    with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as room:
+        try:
+            scene = kill_writer(pair, f"{room}/scene")
+            first = converge(scene.copied_to(f"{room}/once"))
+            trials = [first]
+            for n, second in enumerate(_chosen(first, second_kills_max)):
+                trials.append(kill_recovery(scene.copied_to(f"{room}/twice{n}"), *second))
+            trials.append(write_on(scene))
+        except (Stuck, OmnigraphError) as failure:
+            return [Trial(pair, None, (f"{type(failure).__name__}: {failure}",))]
+    return trials
+
+
+def _chosen(first: Trial, limit: int | None) -> list[tuple[str, int]]:
+    """The failpoints at which this pair's recovery is killed; a limit rotates with the pair."""
+    reached = [
+        (name, nth + 1) for name, times in first.reached_in_recovery.items() for nth in range(times)
+    ]
+    if limit is not None and reached:
+        random.Random(str(first.pair)).shuffle(reached)
+        reached = reached[:limit]
+    return reached
+
+
+def _in_processes(function: Callable[[_Work], _Found], work: Iterable[_Work]) -> list[_Found]:
+    workers = os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        return list(pool.map(function, work))

@@ -1,0 +1,40 @@
+"""The reference pages say what the program does: generated ones are current, settings complete."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.docs.generate import ROOT, error_classes, pages
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=p.name) for p in pages()])
+def test_generated_pages_are_up_to_date(path: Path) -> None:
+    assert path.read_text() == pages()[path], "run `make docs`"
+
+
+def test_every_error_has_a_code_a_status_and_a_remedy() -> None:
+    for kind in error_classes():
+        assert re.fullmatch(r"[a-z_]+", kind.code), kind
+        assert 400 <= kind.status < 600, kind
+        assert kind.default_remedy.endswith("."), kind
+
+
+def test_every_setting_is_documented() -> None:
+    settings = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    named = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"\"((?:OMNIGRAPH|AWS)_[A-Z_0-9]+)\"", path.read_text())
+    }
+    assert named
+    assert {name for name in named if f"`{name}`" not in settings} == set()
+
+
+def test_the_commands_of_the_readme_exist() -> None:
+    readme = (ROOT / "README.md").read_text()
+    cli = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    commands = re.findall(r"^omnigraph (\w+)", readme, re.MULTILINE)
+    assert commands
+    assert all(f"## omnigraph {name}" in cli for name in commands)

@@ -1,0 +1,140 @@
+"""Physical branches of a table: datasets of their own that share files with what they forked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.fragment import LanceFragment
+from tests.guards.support import (
+    PATH,
+    content,
+    fork,
+    index,
+    insert,
+    one_fragment,
+    properties,
+    rows,
+    several_fragments,
+    upsert,
+)
+
+from omnigraph.storage import staging
+from omnigraph.storage.tables import PinnedTable, TableStore
+
+
+def test_opening_the_tree_path_equals_checking_out_the_branch(store: TableStore) -> None:
+    """Depends on it: ``TableRef.dataset_path``."""
+    branch = upsert(store, fork(store, several_fragments(store), "01BRANCH"), ["a", "x"], 1)
+    root = lance.dataset(str(Path(store.location.path, PATH)))
+
+    checked_out = root.checkout_version(("01BRANCH", branch.ref.version))
+    opened = TableStore(store.location, store.objects).open(branch.ref).dataset
+
+    assert opened.version == checked_out.version == branch.ref.version
+    columns = ["id", "n", "_rowid", "_row_created_at_version"]
+    assert opened.to_table(columns=columns).equals(checked_out.to_table(columns=columns))
+    assert opened.uri.endswith("/tree/01BRANCH")
+    assert not checked_out.uri.endswith("/tree/01BRANCH")  # why it is not opened this way
+
+
+def test_a_branch_and_its_source_do_not_see_each_other(store: TableStore) -> None:
+    source = several_fragments(store)
+    branch = fork(store, source, "01BRANCH")
+    branch = upsert(store, branch, ["a", "x"], 1)
+    source = store.commit(staging.stage_delete(source, pa.array(["a", "e"]), properties()))
+
+    assert content(branch) == {"a": 1, "b": 0, "c": 0, "d": 0, "e": 0, "x": 1}
+    assert content(source) == {"b": 0, "c": 0, "d": 0}
+
+
+def test_a_branch_may_be_forked_from_a_branch(store: TableStore) -> None:
+    """Depends on it: ``TableStore.fork`` with a reference of (branch, version)."""
+    first = upsert(store, fork(store, several_fragments(store), "01BRANCH"), ["a", "x"], 1)
+    second = fork(store, first, "02BRANCH")
+    assert second.ref.version == first.ref.version
+    second = upsert(store, second, ["x", "b", "y"], 2)
+    third = upsert(store, fork(store, second, "03BRANCH"), ["y"], 3)
+    first = store.commit(staging.stage_delete(first, pa.array(["x"]), properties()))
+
+    assert content(third) == {"a": 1, "b": 2, "c": 0, "d": 0, "e": 0, "x": 2, "y": 3}
+    assert content(second) == {"a": 1, "b": 2, "c": 0, "d": 0, "e": 0, "x": 2, "y": 2}
+    assert content(first) == {"a": 1, "b": 0, "c": 0, "d": 0, "e": 0}
+    for table in (first, second, third):
+        fresh = TableStore(store.location, store.objects).open(table.ref)
+        assert content(fresh) == content(table)
+        fresh.dataset.validate()
+
+
+def test_a_branch_may_be_forked_from_an_older_version_of_a_branch(store: TableStore) -> None:
+    first = fork(store, several_fragments(store), "01BRANCH")
+    older = insert(store, first, ["x"])
+    insert(store, older, ["y"])
+
+    second = fork(store, older, "02BRANCH")
+    assert content(second) == content(older)
+    assert "y" not in content(second)
+
+
+def test_creating_a_branch_copies_no_data(store: TableStore) -> None:
+    """Depends on it: a branch costs the same whatever the graph holds."""
+    table = several_fragments(store)
+    fork(store, table, "01BRANCH")
+
+    tree = Path(store.location.path, PATH, "tree", "01BRANCH")
+    written = sorted(path.relative_to(tree).parts[0] for path in tree.rglob("*") if path.is_file())
+    assert set(written) <= {"_versions", "_transactions"}
+    assert "data" not in written
+
+
+def test_files_of_a_branch_are_written_below_the_branch(store: TableStore) -> None:
+    """Depends on it: ``staging._write``, which passes the handle and never its uri."""
+    branch = fork(store, one_fragment(store), "01BRANCH")
+    main_files = _data_files(store, PATH)
+    insert(store, branch, ["x"])
+
+    assert _data_files(store, PATH) == main_files
+    assert len(_data_files(store, f"{PATH}/tree/01BRANCH")) == 1
+
+
+def test_a_handle_that_was_checked_out_writes_to_the_wrong_place(store: TableStore) -> None:
+    """Why branches are opened by path: the uri of a checked-out handle is that of the root."""
+    branch = fork(store, one_fragment(store), "01BRANCH")
+    root = lance.dataset(str(Path(store.location.path, PATH)))
+    checked_out = root.checkout_version(("01BRANCH", branch.ref.version))
+
+    LanceFragment.create(checked_out.uri, rows(["x"]))
+
+    assert _data_files(store, f"{PATH}/tree/01BRANCH") == []
+    assert len(_data_files(store, PATH)) == 2
+
+
+def test_lances_own_compaction_breaks_the_inherited_indexes_of_a_branch(store: TableStore) -> None:
+    """Why ``staging.stage_compaction`` commits a ``Rewrite`` of its own, here shown to be safe."""
+    branch = _indexed_branch(store, "01BRANCH")
+    path = str(Path(store.location.path, branch.ref.dataset_path))
+    lance.dataset(path).optimize.compact_files(target_rows_per_fragment=100)
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        lance.dataset(path).to_table(filter="id = 'a'")
+
+    safe = _indexed_branch(store, "02BRANCH")
+    compaction = staging.stage_compaction(safe, properties())
+    assert compaction is not None
+    safe = store.commit(compaction)
+    assert safe.scan(["id"], "id = 'a'")["id"].to_pylist() == ["a"]
+    assert safe.scan(["id"], "id IN ('e', 'x')").num_rows == 2
+
+
+def _indexed_branch(store: TableStore, name: str) -> PinnedTable:
+    path = f"nodes/{name}"
+    table = store.create(path, rows([]).schema, properties())
+    for ids in (["a", "b"], ["c", "d", "e"]):
+        table = insert(store, table, ids)
+    return insert(store, fork(store, index(store, table, "id"), name), ["x"])
+
+
+def _data_files(store: TableStore, path: str) -> list[str]:
+    directory = Path(store.location.path, path, "data")
+    return sorted(p.name for p in directory.iterdir()) if directory.is_dir() else []

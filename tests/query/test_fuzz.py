@@ -1,0 +1,136 @@
+"""Broken texts: whatever comes in, nothing but typed errors comes out, and soon.
+
+The normal suite looks at a few thousand inputs; OMNIGRAPH_FUZZ_N sets another number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from time import monotonic
+
+import pytest
+
+from omnigraph.query import (
+    SchemaOrigin,
+    check_query,
+    explain,
+    format_queries,
+    lint_queries,
+    parse_queries,
+    plan_query,
+)
+from omnigraph.syntax import SourceError
+from omnigraph.syntax.diagnostics import Diagnostics
+from omnigraph.syntax.lexer import lex
+from omnigraph.syntax.source import Source
+from omnigraph.testing.generate_query import QueryGenerator
+from tests.query.loading import cases, query_text, schema
+
+INPUTS = int(os.environ.get("OMNIGRAPH_FUZZ_N", "3000"))
+SECONDS_MAX = 5.0
+SHARDS = 4
+CORPUS = [query_text(case) for case in cases("spec", "grammar", "typing", "mutations")]
+FRAGMENTS = (
+    *("query q() {", "match {", "return {", "order {", "limit", "not {", "}", "{", "(", ")", "["),
+    *("$a", "$_", "$x.y", ": Person", "knows", "<knows>", "{1,2}", "as", "desc", ",", "..", "->"),
+    *("insert", "update", "set", "where", "delete", "1", "2.5", "-", '"', '"x"', "//", "/*", "*/"),
+    *("nearest(", "rrf(", "count(", "date(", "now()", "true", "null", "@description", "\\", "\x00"),
+    *("é", "\U0001f600", "\u2028", "\ufeff", "\ud800", "\r", "9" * 400, "a" * 2000, "\t", "\n"),
+)
+
+
+def mutated(text: str, random: Random) -> str:
+    """A text with a few of the mistakes that people, editors and networks make."""
+    for _ in range(random.randint(1, 4)):
+        at = random.randint(0, len(text))
+        other = random.randint(0, len(text))
+        low, high = min(at, other), max(at, other)
+        match random.randint(0, 6):
+            case 0:
+                text = text[:at] + random.choice(FRAGMENTS) + text[at:]
+            case 1:
+                text = text[:at] + text[at + random.randint(1, 8) :]
+            case 2:
+                text = text[:low] + text[low:high] * 2 + text[high:]
+            case 3:
+                text = text[:at]
+            case 4:
+                text = text[:low] + text[low:high][::-1] + text[high:]
+            case 5:
+                text = (
+                    text[:at]
+                    + chr(random.choice((random.randrange(128), random.randrange(0x11000))))
+                    + text[at:]
+                )
+            case _:
+                text = swapped(text, random)
+    return text
+
+
+def swapped(text: str, random: Random) -> str:
+    """Two tokens exchanged, which keeps a text close to the grammar."""
+    source = Source("<fuzz>", text)
+    tokens = lex(source, Diagnostics(source)).tokens[:-1]
+    if len(tokens) < 2:
+        return text
+    first, second = sorted(random.sample(tokens, 2), key=lambda token: token.start)
+    middle = text[first.end : second.start]
+    return text[: first.start] + second.text + middle + first.text + text[second.end :]
+
+
+def generated_input(random: Random) -> str:
+    kind = random.random()
+    if kind < 0.15:
+        return " ".join(random.choice(FRAGMENTS) for _ in range(random.randint(1, 40)))
+    if kind < 0.5:
+        base = QueryGenerator(schema("world"), random).query().text()
+    else:
+        base = random.choice(CORPUS)
+    return mutated(base, random)
+
+
+def problem_of(work: Callable[[], object]) -> SourceError | None:
+    """The typed error of a piece of work; any other exception passes through."""
+    try:
+        work()
+    except SourceError as error:
+        return error
+    return None
+
+
+def try_everything(text: str) -> None:
+    """Every entry point on one text; only typed errors may escape it."""
+    problem = problem_of(lambda: parse_queries(text))
+    if problem is not None:
+        assert all(item.code.startswith("P") for item in problem.diagnostics)
+        assert problem.render()
+        assert problem.to_json()["details"]["diagnostics"]
+        return
+    file = parse_queries(text)
+    once = format_queries(text)
+    assert format_queries(once) == once
+    assert parse_queries(once) == file
+    report = lint_queries(text, schema("world"), SchemaOrigin("file", "world.pg"))
+    for query, result in zip(file.queries, report.results, strict=True):
+        problem = problem_of(partial(check_query, query, schema("world"), file.source))
+        assert (problem is None) == (result.error is None)
+        if problem is None:
+            checked = check_query(query, schema("world"), file.source)
+            assert explain(plan_query(checked, schema("world")))
+        else:
+            assert all(item.code.startswith("T") for item in problem.diagnostics)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_no_untyped_exception(shard: int) -> None:
+    for seed in range(shard, INPUTS, SHARDS):
+        text = generated_input(Random(seed))
+        started = monotonic()
+        try:
+            try_everything(text)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {text!r}") from error
+        assert monotonic() - started < SECONDS_MAX, f"seed {seed}"

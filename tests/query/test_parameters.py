@@ -1,0 +1,69 @@
+"""Parameters: what a bound value is, beyond the cases, and how they are described."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnigraph.errors import LanguageError, ParameterError
+from omnigraph.query import bind_parameters, compile_query, describe_parameters, read_parameters
+from omnigraph.query.params import PROBLEMS_MAX
+from tests.query.loading import schema
+
+
+def declared(params: str) -> list:
+    text = f"query q({params}) {{ match {{ $c: Curator }} return {{ $c }} }}"
+    return list(compile_query(text, schema("mus")).checked.parameters)
+
+
+def test_q11_values_are_stored_values() -> None:
+    bound = bind_parameters(declared("$d: Date, $l: [I32]"), {"d": "2024-02-29", "l": [1, 2]})
+    assert bound.values == {"d": 19782, "l": (1, 2)}
+
+
+def test_q12_what_nobody_asked_for_has_an_inferred_type() -> None:
+    bound = bind_parameters(declared(""), {"a": 1, "b": 2**63, "c": [1, 2.5], "d": None, "e": "x"})
+    shown = {name: str(kind) for name, kind in bound.types.items()}
+    assert shown == {"a": "I64", "b": "U64", "c": "[F64]", "d": "String?", "e": "String"}
+
+
+def test_q14_every_problem_is_named_with_what_was_expected() -> None:
+    with pytest.raises(ParameterError) as caught:
+        bind_parameters(declared("$handle: String, $age: I32"), {"handel": "x", "age": 5.5})
+    first, second = caught.value.problems
+    assert first == {
+        "name": "handle",
+        "message": "parameter `handle` of type String is missing",
+        "expected": "String",
+        "hint": "did you mean `handel`?",
+    }
+    assert second["name"] == "age"
+    assert second["expected"] == "I32"
+    assert isinstance(caught.value, LanguageError)
+
+
+def test_problems_are_bounded() -> None:
+    many = {f"x{at}": {} for at in range(PROBLEMS_MAX * 3)}
+    with pytest.raises(ParameterError) as caught:
+        bind_parameters(declared(""), many)
+    assert len(caught.value.problems) == PROBLEMS_MAX
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{", "Infinity", '{"a": -Infinity}', "9" * 5_000 + "x"]
+)
+def test_text_that_is_not_json_is_a_typed_error(text: str) -> None:
+    with pytest.raises(ParameterError):
+        read_parameters(text)
+
+
+def test_parameters_are_described_by_kind() -> None:
+    params = "$a: String, $b: I32?, $c: U64, $d: [Date], $e: Vector(4)?, $f: Blob, $g: F32"
+    assert describe_parameters(declared(params)) == [
+        {"name": "a", "kind": "string", "nullable": False},
+        {"name": "b", "kind": "int", "nullable": True},
+        {"name": "c", "kind": "bigint", "nullable": False},
+        {"name": "d", "kind": "list", "item_kind": "date", "nullable": False},
+        {"name": "e", "kind": "vector", "vector_dim": 4, "nullable": True},
+        {"name": "f", "kind": "blob", "nullable": False},
+        {"name": "g", "kind": "float", "nullable": False},
+    ]
