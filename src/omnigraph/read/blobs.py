@@ -31,7 +31,7 @@ class BlobSelector:
     entity: str
     type_name: str
     id: str
-    property: str
+    property_name: str
 
     @property
     def type_key(self) -> str:
@@ -42,7 +42,7 @@ class BlobSelector:
             "entity": self.entity,
             "type": self.type_name,
             "id": self.id,
-            "property": self.property,
+            "property": self.property_name,
         }
 
 
@@ -54,6 +54,8 @@ class Blob:
     size: int | None
     etag: str | None
     uri: str | None
+    snapshot: str
+    """The commit it was found at."""
     _table: PinnedTable
     _address: int
 
@@ -79,7 +81,7 @@ class Blob:
         return self._pieces(offset, min(end, self.size))
 
     def _pieces(self, at: int, end: int) -> Iterator[bytes]:
-        name = self.selector.property
+        name = self.selector.property_name
         with translated(f"reading a blob of {self._table.ref.path}"):
             (file,) = self._table.dataset.take_blobs(name, addresses=[self._address])
             file.seek(at)
@@ -100,23 +102,24 @@ def find_blob(
     if selector.entity not in ("node", "edge"):
         raise InvalidInput(f"{selector.entity!r} is neither `node` nor `edge`")
     owner = schema.type(selector.type_key)
-    declared = owner.properties.get(selector.property)
+    declared = owner.properties.get(selector.property_name)
     if declared is None or not declared.type.is_blob:
-        raise InvalidInput(f"{owner.name} has no blob {selector.property!r}")
+        raise InvalidInput(f"{owner.name} has no blob {selector.property_name!r}")
     pin = snapshot.pin(owner.key)
     table = repository.tables.open(pin.ref)
     condition = value_filter("id", pa.array([selector.id], pa.string()))
-    columns = [selector.property, _UPDATED]
+    columns = [selector.property_name, _UPDATED]
     rows = table.scan(columns, condition, with_row_id=True, with_row_address=True).to_pylist()
     if not rows:
         raise EntityNotFound(f"there is no {owner.name} with id {selector.id!r}")
-    descriptor = rows[0][selector.property]
+    descriptor = rows[0][selector.property_name]
     if descriptor is None:
-        raise EntityNotFound(f"{owner.name} {selector.id!r} has no {selector.property}")
+        raise EntityNotFound(f"{owner.name} {selector.id!r} has no {selector.property_name}")
     if descriptor["kind"] == EXTERNAL_KIND:
-        return Blob(selector, None, None, descriptor["blob_uri"], table, 0)
+        return Blob(selector, None, None, descriptor["blob_uri"], snapshot.commit_id, table, 0)
     tag = _tag(pin.ref.path, pin.ref.branch, declared.property_id, rows[0])
-    return Blob(selector, descriptor["size"], tag, None, table, rows[0][ADDRESS])
+    at = snapshot.commit_id
+    return Blob(selector, descriptor["size"], tag, None, at, table, rows[0][ADDRESS])
 
 
 def _tag(path: str, branch: str | None, property_id: str, row: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from json.encoder import encode_basestring  # type: ignore[attr-defined]
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import TypeNotFound
@@ -108,7 +108,7 @@ def _encode(
 def _encoder(kind: PropertyType) -> Callable[[Any], str]:
     family = kind.scalar.family
     if family == "string":
-        return encode_basestring  # type: ignore[no-any-return]
+        return encode_basestring
     if family == "bool":
         return lambda value: "true" if value else "false"
     if family == "float":

@@ -99,10 +99,10 @@ class WriteMethods:
     def mutate(
         self,
         query: str,
-        *,
         name: str | None = None,
         params: Mapping[str, Any] | None = None,
         branch: str = MAIN,
+        *,
         message: str | None = None,
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
