@@ -131,7 +131,7 @@ class _Parser:
         constraints: tuple[ConstraintDecl, ...] = ()
         if stream.accept("{"):
             properties, constraints = self.body(f"edge {name.text}")
-        elif not stream.at_end and not self.at_declaration():
+        elif not stream.at_end and stream.current.text not in DECLARATION_WORDS:
             stream.try_for(*DECLARATION_WORDS)
             stream.fail()
         span = stream.span_from(start)
