@@ -113,6 +113,9 @@ class _Parser:
             implements.append(self.type_name("an interface name"))
             while stream.accept(","):
                 implements.append(self.type_name("an interface name"))
+            if stream.at("@"):
+                stream.try_for("{")
+                stream.fail(remedy="Write annotations of a node type before `implements`.")
         stream.expect("{")
         properties, constraints = self.body(f"node {name.text}")
         span = stream.span_from(start)
