@@ -7,7 +7,7 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
@@ -22,7 +22,9 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.export import export
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.storage.locations import parse_location
@@ -132,6 +134,28 @@ class Graph(WriteMethods):
     ) -> Result:
         """Run a read query on a branch (``main`` unless said), or at a commit."""
         return self._reader.query(text, name, params, branch, at, options)
+
+    def export(
+        self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None
+    ) -> Iterator[bytes]:
+        """A branch, or the state at a commit, as chunks of NDJSON that a load reads back."""
+        snapshot = self._reader.pin(branch, at)
+        return export(self._repository, snapshot, self._reader.schema(snapshot), types)
+
+    def blob(
+        self,
+        entity: str,
+        type_name: str,
+        id: str,
+        property: str,
+        *,
+        branch: str | None = None,
+        at: str | None = None,
+    ) -> Blob:
+        """One blob: its kind, size and tag, and its bytes on demand."""
+        snapshot = self._reader.pin(branch, at)
+        selector = BlobSelector(entity, type_name, id, property)
+        return find_blob(self._repository, snapshot, self._reader.schema(snapshot), selector)
 
     def entity(
         self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
@@ -21,6 +22,7 @@ from omnigraph.write.batch import Batch
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Committer, WriteOptions
 from omnigraph.write.load import Load, LoadResult, LoadSource, LoadSpec, Mode, Progress
+from omnigraph.write.mutate import Mutation, MutationResult, MutationSpec
 from omnigraph.write.sources import Format
 from omnigraph.write.upkeep import tend
 
@@ -93,6 +95,33 @@ class WriteMethods:
         result = load.commit(committer, options)
         self._tend(branch, load.touched)
         return replace(result, base_branch=from_, branch_created=create_from is not None)
+
+    def mutate(
+        self,
+        query: str,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        branch: str = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MutationResult:
+        """Run a write query as one commit. A query that changes nothing makes none.
+
+        ``name`` picks one query of a text that holds several. With ``expected_head`` the call fails
+        with ``PreconditionFailed`` when the branch is elsewhere, also when nothing would change.
+        """
+        self._transaction.require_writable()
+        mutation = Mutation(MutationSpec(query, name, params), self._blobs, self._repository.clock)
+        info = WriteInfo("mutation", actor, message, dict(metadata or {}))
+        options = WriteOptions(branch, info, expected_head, idempotency_key)
+        result = mutation.commit(self._committer(), options)
+        if result.commit is not None and not result.repeated:
+            self._tend(branch, mutation.touched)
+        return result
 
     def _committer(self) -> Committer:
         return Committer(self._repository, self._transaction)
