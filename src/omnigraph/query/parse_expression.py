@@ -21,7 +21,6 @@ from omnigraph.syntax.lexer import (
 )
 from omnigraph.syntax.source import Span
 from omnigraph.syntax.stream import TokenStream
-from omnigraph.syntax.suggest import did_you_mean
 
 UNKNOWN_FUNCTION: Final = "P101"
 ARGUMENT_COUNT: Final = "P102"
@@ -58,8 +57,8 @@ class ExpressionParser(TokenStream):
         remedy: str | None = None,
     ) -> NoReturn:
         """Give up because of something already taken; ``known`` is what it could have been."""
-        wrong = self.source.slice(span)
-        self.fail(message, code=code, span=span, hint=did_you_mean(wrong, known), remedy=remedy)
+        hint = self.diagnostics.did_you_mean(self.source.slice(span), known)
+        self.fail(message, code=code, span=span, hint=hint, remedy=remedy)
 
     # Expressions
 

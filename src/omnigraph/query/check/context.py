@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from omnigraph.query.expressions import EntityType, ParameterValue
 from omnigraph.schema import AcceptedSchema
-from omnigraph.syntax.diagnostics import DIAGNOSTICS_MAX, Diagnostics
+from omnigraph.syntax.diagnostics import Diagnostics
 from omnigraph.syntax.source import Span
-from omnigraph.syntax.suggest import did_you_mean
 
 
 @dataclass(slots=True)
@@ -26,11 +25,6 @@ class Context:
     parameters: dict[str, ParameterValue] = field(default_factory=dict)
     unusable: set[str] = field(default_factory=set)
     """Parameters whose declaration is wrong: known, reported, and of no type."""
-
-    @property
-    def wants_more(self) -> bool:
-        """Whether a finding would still be shown: past the limit nothing is worth computing."""
-        return self.diagnostics.error_count < DIAGNOSTICS_MAX
 
     def report(
         self,
@@ -54,7 +48,7 @@ class Context:
         remedy: str | None = None,
     ) -> None:
         """Report a name that does not exist, with the closest one that does."""
-        hint = did_you_mean(name, known) if self.wants_more else None
+        hint = self.diagnostics.did_you_mean(name, known)
         self.diagnostics.error(code, message, span, hint=hint, remedy=remedy)
 
 

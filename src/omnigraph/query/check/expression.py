@@ -18,7 +18,7 @@ from omnigraph.query.check.names import (
     report_unbound,
     resolve_property,
 )
-from omnigraph.query.check.values import compatible, constant
+from omnigraph.query.check.values import compatible, constant, item_type
 from omnigraph.query.expressions import (
     FLOAT,
     INTEGER,
@@ -50,7 +50,7 @@ def check_expression(
         case ast.PropertyAccess():
             return _property(context, scope, expression, place)
         case ast.Comparison():
-            return check_comparison(context, scope, expression)
+            return _comparison(context, scope, expression)
         case ast.AliasReference():
             _refuse_alias(context, expression)
             return None
@@ -172,7 +172,7 @@ def _refuse_argument(
 # Comparisons
 
 
-def check_comparison(context: Context, scope: Scope, comparison: ast.Comparison) -> Compare | None:
+def _comparison(context: Context, scope: Scope, comparison: ast.Comparison) -> Compare | None:
     left = check_expression(context, scope, comparison.left, "condition")
     right = check_expression(context, scope, comparison.right, "condition")
     if left is None or right is None:
@@ -196,7 +196,7 @@ def _operand_problem(
             return f"{describe(kind)} cannot be compared"
     first, second = cast(tuple[PropertyType, PropertyType], kinds)
     if operator == "contains" and first.is_list:
-        if second.is_list or not compatible(replace(first, is_list=False), second):
+        if second.is_list or not compatible(item_type(first), second):
             return f"{describe(first)} cannot contain {describe(second)}"
         return None
     if operator in ("contains", "starts_with"):

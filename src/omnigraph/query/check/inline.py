@@ -6,12 +6,16 @@ list.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context
 from omnigraph.query.check.names import describe
-from omnigraph.query.check.values import check_membership, compatible, constant, how_to_write
+from omnigraph.query.check.values import (
+    check_membership,
+    compatible,
+    constant,
+    how_to_write,
+    item_type,
+)
 from omnigraph.query.expressions import Compare, CurrentTime, Expression, PropertyOf
 from omnigraph.schema import NodeType
 from omnigraph.types import PropertyType
@@ -56,7 +60,7 @@ def _value(
             return None
     else:
         value = CurrentTime()
-    item = replace(kind, is_list=False)
+    item = item_type(kind)
     if kind.is_blob or kind.is_vector:
         message = f"`{name}` is {kind.required()}, which cannot be compared"
     elif not compatible(item, value.type):
@@ -99,7 +103,7 @@ def _literal(
             else None,
         )
         return None
-    item = replace(kind, is_list=False)
+    item = item_type(kind)
     if not compatible(item, value.type):
         context.report(
             "T3",

@@ -22,7 +22,8 @@ def resolve_property(
         if not scope.is_unknown(variable):
             report_unbound(context, scope, unbound_code, variable, expression.variable.span)
         return None
-    properties = context.schema.type(kind.key).properties
+    types = context.schema.nodes if kind.kind == "node" else context.schema.edges
+    properties = types[kind.name].properties
     if name not in properties:
         context.report_unknown(
             unbound_code,

@@ -83,11 +83,11 @@ def _column(context: Context, scope: Scope, item: ast.ReturnItem) -> Column | No
     expression = check_expression(context, scope, item.expression, "column")
     if expression is None:
         return None
-    name = column_name(item.expression) if item.alias is None else item.alias.text
+    name = _column_name(item.expression) if item.alias is None else item.alias.text
     return Column(name, expression)
 
 
-def column_name(expression: ast.Expression) -> str:
+def _column_name(expression: ast.Expression) -> str:
     """The name of a column that has no alias."""
     match expression:
         case ast.PropertyAccess():

@@ -13,6 +13,7 @@ from omnigraph.query.check.context import Context, Scope
 from omnigraph.query.check.names import resolve_property
 from omnigraph.query.check.values import constant
 from omnigraph.query.expressions import (
+    FUZZY_EDITS_DEFAULT,
     INTEGER,
     RRF_K_DEFAULT,
     Bm25,
@@ -34,10 +35,12 @@ def check_text(context: Context, scope: Scope, call: ast.Call) -> TextMatch | No
     field = _text_field(context, scope, call, code)
     query = _text_query(context, call, code)
     max_edits: Expression | None = None
-    if len(call.arguments) > 2:
-        max_edits = _whole_number(context, call.arguments[2], code, "`max_edits`")
-        if max_edits is None:
-            return None
+    if function == "fuzzy":
+        max_edits = Constant(FUZZY_EDITS_DEFAULT, INTEGER)
+        if len(call.arguments) > 2:
+            max_edits = _whole_number(context, call.arguments[2], code, "`max_edits`")
+            if max_edits is None:
+                return None
     if field is None or query is None:
         return None
     return TextMatch(function, field, query, max_edits)

@@ -15,7 +15,6 @@ from omnigraph.query import ast
 from omnigraph.query.check.context import Context
 from omnigraph.query.expressions import BOOL, FLOAT, INTEGER, STRING, Constant
 from omnigraph.syntax.source import Span
-from omnigraph.syntax.suggest import did_you_mean
 from omnigraph.types import SCALARS, PropertyType
 
 I64_MAX: Final = 2**63 - 1
@@ -33,6 +32,11 @@ def compatible(left: PropertyType, right: PropertyType) -> bool:
     if left.is_list != right.is_list or left.dimensions != right.dimensions:
         return False
     return left.scalar is right.scalar or (left.scalar.numeric and right.scalar.numeric)
+
+
+def item_type(kind: PropertyType) -> PropertyType:
+    """The type of one item of a list; any other type is its own item."""
+    return replace(kind, is_list=False) if kind.is_list else kind
 
 
 def constant(context: Context, literal: ast.LiteralValue | ast.ListLiteral) -> Constant | None:
@@ -109,7 +113,7 @@ def check_membership(context: Context, value: Constant, kind: PropertyType, span
         "T3",
         f'"{value.value[:40]}" is not one of {", ".join(kind.enum)}',
         span,
-        hint=did_you_mean(value.value, kind.enum),
+        hint=context.diagnostics.did_you_mean(value.value, kind.enum),
     )
     return False
 
