@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from tests.docs.generate import ROOT, error_classes
+from tests.docs.generate import DOCS
+from tests.docs.reference_tables import error_classes
+
+ROOT = DOCS.parent
 
 
 def test_every_error_has_a_code_a_status_and_a_remedy() -> None:

@@ -44,6 +44,6 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("word", sorted(WORDS))
 def test_every_word_of_the_language_is_explained(word: str) -> None:
     assert f"`{word}" in PAGE or f"`{word}`" in PAGE
