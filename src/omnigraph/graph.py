@@ -7,12 +7,10 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
-from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
 from omnigraph.ids import new_ulid
@@ -24,15 +22,16 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.export import export
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
-from omnigraph.write.batch import Batch
-from omnigraph.write.committing import Committer, WriteOptions
-from omnigraph.write.upkeep import tend
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.methods import WriteMethods
 
 if TYPE_CHECKING:
     import os
@@ -48,20 +47,33 @@ def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) 
     return Graph(create_graph(location, accepted, actor=actor))
 
 
-def open(uri: str | os.PathLike[str], *, read_only: bool = False) -> Graph:
-    """Open a graph; unless read-only, unfinished writes of dead processes are resolved."""
-    graph = Graph(Repository.open(parse_location(uri)), read_only=read_only)
+def open(
+    uri: str | os.PathLike[str], *, read_only: bool = False, blob_bases: Sequence[str] = ()
+) -> Graph:
+    """Open a graph; unless read-only, unfinished writes of dead processes are resolved.
+
+    ``blob_bases`` are URIs below which blobs in written data may refer to bytes outside the graph.
+    """
+    policy = BlobPolicy(tuple(blob_bases))
+    graph = Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=policy)
     if not read_only:
         graph.recovered_at_open = graph.recover()
     return graph
 
 
-class Graph:
+class Graph(WriteMethods):
     """A handle on one graph."""
 
-    def __init__(self, repository: Repository, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        *,
+        read_only: bool = False,
+        blobs: BlobPolicy = BlobPolicy(),  # noqa: B008 - immutable
+    ) -> None:
         self._repository = repository
         self._read_only = read_only
+        self._blobs = blobs
         self._transaction = WriteTransaction(repository, read_only=read_only)
         self._reader = Reader(repository)
         self._operator = Operator(repository, self._transaction.recovery)
@@ -123,6 +135,28 @@ class Graph:
         """Run a read query on a branch (``main`` unless said), or at a commit."""
         return self._reader.query(text, name, params, branch, at, options)
 
+    def export(
+        self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None
+    ) -> Iterator[bytes]:
+        """A branch, or the state at a commit, as chunks of NDJSON that a load reads back."""
+        snapshot = self._reader.pin(branch, at)
+        return export(self._repository, snapshot, self._reader.schema(snapshot), types)
+
+    def blob(
+        self,
+        entity: str,
+        type_name: str,
+        id: str,
+        property: str,
+        *,
+        branch: str | None = None,
+        at: str | None = None,
+    ) -> Blob:
+        """One blob: its kind, size and tag, and its bytes on demand."""
+        snapshot = self._reader.pin(branch, at)
+        selector = BlobSelector(entity, type_name, id, property)
+        return find_blob(self._repository, snapshot, self._reader.schema(snapshot), selector)
+
     def entity(
         self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None
     ) -> dict[str, Any]:
@@ -153,27 +187,6 @@ class Graph:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    @contextmanager
-    def write(
-        self,
-        branch: str = MAIN,
-        *,
-        message: str | None = None,
-        actor: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        expected_head: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Iterator[Batch]:
-        """Collect changes in a ``with`` block; they become one commit when it ends."""
-        self._transaction.require_writable()
-        info = WriteInfo("write", actor, message, dict(metadata or {}))
-        options = WriteOptions(branch, info, expected_head, idempotency_key)
-        batch = Batch(Committer(self._repository, self._transaction), options)
-        yield batch
-        if batch.commit() is not None:
-            found = self._repository.branch(branch)
-            tend(self._repository, self._transaction, found, batch.touched)
-
     def recover(self, *, set_aside: bool = False) -> Recovered:
         """Resolve what dead writers left, on every branch.
 
@@ -202,8 +215,8 @@ class Graph:
         return f"Graph({self.uri!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopen, (self.uri, self._read_only))
+        return (_reopen, (self.uri, self._read_only, self._blobs))
 
 
-def _reopen(uri: str, read_only: bool) -> Graph:
-    return Graph(Repository.open(parse_location(uri)), read_only=read_only)
+def _reopen(uri: str, read_only: bool, blobs: BlobPolicy) -> Graph:
+    return Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=blobs)

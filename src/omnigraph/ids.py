@@ -9,24 +9,54 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ULID_LENGTH = 26
 _RANDOM_BITS = 80
+_RUN_BITS = 40  # the last eight characters: what varies inside one run of ids
 _lock = threading.Lock()
 _last = 0
 
 
 def new_ulid() -> str:
     """A fresh ULID: 48 bits of milliseconds, 80 random bits, 26 upper-case Crockford characters."""
+    return encode_ulid(_reserve(1))
+
+
+def new_ulids(count: int) -> pa.Array:
+    """Fresh ULIDs in ascending order: consecutive numbers after a random start."""
+    import numpy as np
+    import pyarrow as pa
+
+    first = _reserve(count)
+    low = (first & (1 << _RUN_BITS) - 1) + np.arange(count, dtype=np.int64)
+    shifts = np.arange(_RUN_BITS - 5, -1, -5, dtype=np.int64)
+    letters = np.frombuffer(_ALPHABET.encode(), dtype=np.uint8)
+    text = np.empty((count, ULID_LENGTH), dtype=np.uint8)
+    text[:, : -len(shifts)] = np.frombuffer(
+        encode_ulid(first)[: -len(shifts)].encode(), dtype=np.uint8
+    )
+    text[:, -len(shifts) :] = letters[(low[:, None] >> shifts) & 31]
+    offsets = np.arange(count + 1, dtype=np.int64) * ULID_LENGTH
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text.tobytes())]
+    return pa.Array.from_buffers(pa.large_string(), count, buffers).cast(pa.string())
+
+
+def _reserve(count: int) -> int:
+    """The first of ``count`` consecutive numbers that are this process's alone."""
     global _last
     value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(10), "big")
     with _lock:
         # Two ids of one millisecond (or of a clock that stepped back) still sort as they were made.
         value = _last + 1 if value <= _last else value
-        _last = value
-    return encode_ulid(value)
+        if (value & (1 << _RUN_BITS) - 1) + count > 1 << _RUN_BITS:
+            value = ((value >> _RUN_BITS) + 1) << _RUN_BITS  # a run never carries over
+        _last = value + count - 1
+    return value
 
 
 def encode_ulid(value: int) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
-from tests.query.loading import schema
 
 from omnigraph.errors import QueryNotFound
 from omnigraph.query import ReadPlan, WritePlan, compile_query, parse_queries, select_query
 from omnigraph.syntax import SourceError
+from tests.query.loading import schema
 
 TWO = """
 query halls() { match { $h: Hall } return { $h } }
@@ -97,3 +98,16 @@ def test_the_first_finding_of_an_error_is_the_one_the_rules_demand() -> None:
         compile_query(text, schema("mus"))
     assert [item.code for item in caught.value.diagnostics] == ["T40", "T9"]
     assert "error[T40]" in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["halls", "remove"])
+def test_compiled_queries_and_their_errors_travel_between_processes(name: str) -> None:
+    compiled = compile_query(TWO, schema("mus"), name)
+    copy = pickle.loads(pickle.dumps(compiled))
+    assert copy.plan == compiled.plan
+    assert copy.checked == compiled.checked
+    with pytest.raises(SourceError) as caught:
+        compile_query("query q() { match { $c: Nope } return { $c } }", schema("mus"))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.diagnostics == caught.value.diagnostics
+    assert again.render() == caught.value.render()

@@ -12,7 +12,6 @@ from random import Random
 from time import monotonic
 
 import pytest
-from tests.query.loading import cases, query_text, schema
 
 from omnigraph.query import (
     SchemaOrigin,
@@ -28,46 +27,13 @@ from omnigraph.syntax.diagnostics import Diagnostics
 from omnigraph.syntax.lexer import lex
 from omnigraph.syntax.source import Source
 from omnigraph.testing.generate_query import QueryGenerator
+from omnigraph.testing.mutate import random_text
+from tests.query.loading import cases, query_text, schema
 
 INPUTS = int(os.environ.get("OMNIGRAPH_FUZZ_N", "3000"))
 SECONDS_MAX = 5.0
 SHARDS = 4
 CORPUS = [query_text(case) for case in cases("spec", "grammar", "typing", "mutations")]
-FRAGMENTS = (
-    *("query q() {", "match {", "return {", "order {", "limit", "not {", "}", "{", "(", ")", "["),
-    *("$a", "$_", "$x.y", ": Person", "knows", "<knows>", "{1,2}", "as", "desc", ",", "..", "->"),
-    *("insert", "update", "set", "where", "delete", "1", "2.5", "-", '"', '"x"', "//", "/*", "*/"),
-    *("nearest(", "rrf(", "count(", "date(", "now()", "true", "null", "@description", "\\", "\x00"),
-    *("é", "\U0001f600", "\u2028", "\ufeff", "\ud800", "\r", "9" * 400, "a" * 2000, "\t", "\n"),
-)
-
-
-def mutated(text: str, random: Random) -> str:
-    """A text with a few of the mistakes that people, editors and networks make."""
-    for _ in range(random.randint(1, 4)):
-        at = random.randint(0, len(text))
-        other = random.randint(0, len(text))
-        low, high = min(at, other), max(at, other)
-        match random.randint(0, 6):
-            case 0:
-                text = text[:at] + random.choice(FRAGMENTS) + text[at:]
-            case 1:
-                text = text[:at] + text[at + random.randint(1, 8) :]
-            case 2:
-                text = text[:low] + text[low:high] * 2 + text[high:]
-            case 3:
-                text = text[:at]
-            case 4:
-                text = text[:low] + text[low:high][::-1] + text[high:]
-            case 5:
-                text = (
-                    text[:at]
-                    + chr(random.choice((random.randrange(128), random.randrange(0x11000))))
-                    + text[at:]
-                )
-            case _:
-                text = swapped(text, random)
-    return text
 
 
 def swapped(text: str, random: Random) -> str:
@@ -82,14 +48,11 @@ def swapped(text: str, random: Random) -> str:
 
 
 def generated_input(random: Random) -> str:
-    kind = random.random()
-    if kind < 0.15:
-        return " ".join(random.choice(FRAGMENTS) for _ in range(random.randint(1, 40)))
-    if kind < 0.5:
-        base = QueryGenerator(schema("world"), random).query().text()
-    else:
-        base = random.choice(CORPUS)
-    return mutated(base, random)
+    """A text that is wrong in one of many ways, or with luck still right."""
+    good = random.choice(CORPUS)
+    if random.random() < 0.4:
+        good = QueryGenerator(schema("world"), random).query().text()
+    return swapped(good, random) if random.random() < 0.3 else random_text(random, [good])
 
 
 def problem_of(work: Callable[[], object]) -> SourceError | None:

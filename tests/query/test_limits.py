@@ -6,7 +6,6 @@ from collections.abc import Callable
 from time import monotonic
 
 import pytest
-from tests.query.loading import schema
 
 from omnigraph.query import (
     SchemaOrigin,
@@ -17,6 +16,7 @@ from omnigraph.query import (
     parse_queries,
 )
 from omnigraph.syntax import NESTING_MAX, TEXT_BYTES_MAX, SourceError
+from tests.query.loading import schema
 
 MANY = 3_000
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from tests.query.loading import schema
 
 from omnigraph.query import (
     bind_parameters,
@@ -19,6 +18,7 @@ from omnigraph.query import (
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.testing.generate_query import GeneratedQuery, QueryGenerator
 from omnigraph.testing.generate_schema import generate_schema
+from tests.query.loading import schema
 
 CHUNKS = range(5)
 FORMATTED_PER_CHUNK = 1_000

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.query.loading import cases
 
 import omnigraph.query
 from omnigraph.query.codes import SYNTAX_CODES, TYPE_CODES
 from omnigraph.query.lint import LINT_CODES
+from tests.query.loading import cases
 
 HERE = Path(__file__).parent
 ROOM = Path(omnigraph.query.__file__).parent
@@ -32,7 +32,7 @@ NOT_A_TEXT = ("P006", "P007", "P008", "P009", "T44")
 """Codes that need a test of their own: their texts do not fit a line, or no text shows them."""
 
 
-def tested_names() -> set[str]:
+def rules_with_tests() -> set[str]:
     """Rules that cases are about, and those in the names of test functions."""
     found = {case["rule"] for case in cases(*FILES)}
     for path in HERE.glob("test_*.py"):
@@ -43,7 +43,7 @@ def tested_names() -> set[str]:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_has_a_test_named_after_it(rule: str) -> None:
-    assert rule in tested_names()
+    assert rule in rules_with_tests()
 
 
 def test_every_code_is_reported_by_a_case() -> None:

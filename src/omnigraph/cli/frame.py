@@ -33,7 +33,8 @@ class Call:
 
     @property
     def actor(self) -> str | None:
-        return scope.actor(self.flags)
+        """Who an embedded write is recorded as."""
+        return self.flags.actor
 
     def address(self, uri: str | None) -> Location:
         """The graph this call is about."""

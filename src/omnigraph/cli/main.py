@@ -21,6 +21,10 @@ from omnigraph.errors import OmnigraphError
 # name: (module below omnigraph.cli, what the top-level help says)
 NOUNS: Final = {
     "init": ("init", "Create a graph."),
+    "load": ("load", "Load data as one commit."),
+    "mutate": ("mutate", "Run a write query."),
+    "export": ("export", "Write a graph out as NDJSON."),
+    "blob": ("blob", "Read blobs."),
     "query": ("query", "Run a read query."),
     "snapshot": ("snapshot", "Show what a branch of a graph holds."),
     "commit": ("commit", "Look at the history of a graph."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TextIO, cast
 
@@ -24,11 +24,15 @@ DEBUG_VARIABLE: Final = "OMNIGRAPH_DEBUG"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command found out: as data, as lines of text, and how the program ends."""
+    """What a command found out: as data, as lines of text, and how the program ends.
+
+    ``stream`` is for bytes that are the answer themselves: they go to stdout as they come.
+    """
 
     data: Any
     lines: Sequence[str]
     exit_code: int = EXIT_OK
+    stream: Iterable[bytes] | None = None
 
 
 def prepare_streams() -> None:
@@ -39,6 +43,10 @@ def prepare_streams() -> None:
 
 
 def print_result(result: Result, *, as_json: bool) -> None:
+    if result.stream is not None:
+        for chunk in result.stream:
+            sys.stdout.buffer.write(chunk)
+        return
     if as_json:
         print_json(result.data)
         return
@@ -87,7 +95,16 @@ def _print_error(error: OmnigraphError) -> None:
         errors = sum(item.severity == "error" for item in error.diagnostics) + error.omitted
         headline = f"{errors} error{'s' if errors > 1 else ''} in {error.source.name}"
         remedy = error.default_remedy
+    for problem in error.details.get("violations", ()):
+        print(_place(problem) + problem["message"], file=sys.stderr)
     print(f"error[{error.code}]: {headline}\nremedy: {remedy}", file=sys.stderr)
+
+
+def _place(problem: Mapping[str, Any]) -> str:
+    """Where a problem of some data is, as far as it is known."""
+    if "line" in problem:
+        return f"{problem.get('file', 'line')}:{problem['line']}: "
+    return f"{problem['file']}: " if "file" in problem else ""
 
 
 def report_usage(message: str, remedy: str, *, as_json: bool) -> int:

@@ -43,7 +43,7 @@ class Verb:
     remedy: str
 
     def check(self, flags: Flags) -> None:
-        """Refuse the first flag that does not apply."""
+        """Refuse the first flag that does not apply, and one that says nothing."""
         for flag in FLAGS:
             if getattr(flags, flag) is not None and flag not in self.takes:
                 raise InvalidInput(
@@ -53,6 +53,8 @@ class Verb:
                     if flag == "actor"
                     else self.remedy,
                 )
+        if flags.actor is not None and not flags.actor.strip():
+            raise InvalidInput("--as is empty", remedy="Name the actor, or leave --as out.")
 
 
 def data_verb(name: str, *, actor: bool = True) -> Verb:
@@ -115,13 +117,6 @@ def _configured(flags: Flags) -> Location:
         "no graph addressed: neither the arguments nor the flags name one",
         remedy="Pass the graph's URI, or name it with --store.",
     )
-
-
-def actor(flags: Flags) -> str | None:
-    """Who an embedded write is recorded as."""
-    if flags.actor is not None and not flags.actor.strip():
-        raise InvalidInput("--as is empty", remedy="Name the actor, or leave --as out.")
-    return flags.actor
 
 
 def refuse_cluster_graph(location: Location) -> None:

@@ -38,6 +38,8 @@ def evaluate(
         if rows is not None:
             check_required(owner, rows, report)
             check_values(owner, rows, report)
+    if "required" in report.rules:
+        return  # rows without their key have no id, so nothing more can be said about them
     for owner in types:
         check_ids(owner, image[owner.key], stored, report)
         check_unique(owner, image[owner.key], stored, report)

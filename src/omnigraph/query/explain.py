@@ -24,7 +24,7 @@ from omnigraph.query.plan import (
     UpdateNodes,
     WritePlan,
 )
-from omnigraph.query.steps import Connected, Follow, Scan, Step, Test, Without, steps_of
+from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without, steps_of
 
 _INDENT: Final = "  "
 _WORD_WIDTH: Final = 10
@@ -91,7 +91,7 @@ def _step_lines(steps: Iterable[Step], depth: int) -> Iterator[str]:
             case Connected():
                 tested = [step.edge] if step.edge is not None else []
                 yield _line("connected", f"{_arrow(step.expand)}{_where(tested)}", depth)
-            case Test():
+            case Where():
                 yield _line("filter", to_text(step.condition), depth)
             case Without():
                 shared = ", ".join(f"${name}" for name in step.anti_join.outer)
@@ -183,7 +183,7 @@ def _step_json(step: Step) -> dict[str, Any]:
             return {"step": step.kind, **_expand_json(step.expand, step.edge), "finds": found}
         case Connected():
             return {"step": step.kind, **_expand_json(step.expand, step.edge)}
-        case Test():
+        case Where():
             return {"step": step.kind, "condition": to_text(step.condition)}
         case Without():
             inner = [_step_json(item) for item in step.steps]

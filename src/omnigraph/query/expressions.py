@@ -99,7 +99,10 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """A text search; ``negated`` keeps exactly the entities that do not match."""
+    """A text search; ``negated`` keeps exactly the entities that do not match.
+
+    Only ``fuzzy`` has ``max_edits``.
+    """
 
     function: TextFunction
     field: PropertyOf
@@ -212,7 +215,7 @@ def is_constant(expression: Expression) -> bool:
 
 
 def to_text(expression: Expression) -> str:
-    """The expression as a query would write it; equal texts mean equal expressions of a plan."""
+    """The expression as a query would write it. In one read plan, equal texts mean the same."""
     match expression:
         case Constant():
             return constant_text(expression.value, expression.type)

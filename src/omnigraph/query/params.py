@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn
 
 from omnigraph.errors import InvalidValue, ParameterError
@@ -55,7 +54,7 @@ def bind_parameters(
             types[name], extra[name] = binder.infer(str(name), value)
     if binder.problems:
         raise ParameterError(binder.problems)
-    return BoundParameters(*(MappingProxyType(item) for item in (values, types, extra)))
+    return BoundParameters(values, types, extra)
 
 
 def read_parameters(text: str) -> Any:
@@ -141,7 +140,7 @@ class _Binder:
 
     def _accept_items(self, kind: PropertyType, value: object) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
-            raise InvalidValue(f"expected an array, got {shown(value)}")
+            raise InvalidValue(f"expected an array, got {_shown(value)}")
         if kind.dimensions is not None and len(value) != kind.dimensions:
             raise InvalidValue(f"expected {kind.dimensions} numbers, got {len(value)}")
         found = []
@@ -156,14 +155,14 @@ class _Binder:
         if scalar.family == "integer":
             return scalar.accept(self._whole(value))
         if scalar.family in ("date", "datetime", "blob") and not isinstance(value, str):
-            raise InvalidValue(f"expected a string, got {shown(value)}")
+            raise InvalidValue(f"expected a string, got {_shown(value)}")
         return scalar.accept(value)
 
     def _whole(self, value: object) -> object:
         """A whole number given as one or as decimal text; anything else is left as it is."""
         if isinstance(value, str):
             if not _DECIMAL.fullmatch(value):
-                raise InvalidValue(f"expected a whole number, got {shown(value)}")
+                raise InvalidValue(f"expected a whole number, got {_shown(value)}")
             return int(value)
         if isinstance(value, float) and self._js_safe and value.is_integer():
             value = int(value)
@@ -193,12 +192,14 @@ def _inferred(value: object) -> PropertyType:
         if kind.is_numeric and FLOAT in items:
             kind = FLOAT
         return replace(kind, is_list=True, nullable=False)
-    raise InvalidValue(f"expected a simple value or an array, got {shown(value)}")
+    raise InvalidValue(f"expected a simple value or an array, got {_shown(value)}")
 
 
-def shown(value: object) -> str:
+def _shown(value: object) -> str:
     """A value in the words of a message, cut where it is long."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a very large number"
     if isinstance(value, (str, int, float)) or value is None:
-        text = json.dumps(value) if not isinstance(value, int) or value is True else str(value)
+        text = json.dumps(value)
         return text if len(text) <= 40 else text[:40] + "…"
     return "an array" if isinstance(value, (list, tuple)) else "an object"

@@ -21,7 +21,6 @@ from omnigraph.syntax.lexer import (
 )
 from omnigraph.syntax.source import Span
 from omnigraph.syntax.stream import TokenStream
-from omnigraph.syntax.suggest import did_you_mean
 
 UNKNOWN_FUNCTION: Final = "P101"
 ARGUMENT_COUNT: Final = "P102"
@@ -58,8 +57,11 @@ class ExpressionParser(TokenStream):
         remedy: str | None = None,
     ) -> NoReturn:
         """Give up because of something already taken; ``known`` is what it could have been."""
-        wrong = self.source.slice(span)
-        self.fail(message, code=code, span=span, hint=did_you_mean(wrong, known), remedy=remedy)
+        known = tuple(known)
+        hint = self.diagnostics.did_you_mean(self.source.slice(span), known)
+        if hint is None:
+            self.try_for(*known)
+        self.fail(message, code=code, span=span, hint=hint, remedy=remedy)
 
     # Expressions
 
@@ -121,7 +123,8 @@ class ExpressionParser(TokenStream):
         found: list[ast.Expression] = []
         if not self.at(")"):
             found.append(self._argument(function, 0))
-            while self.accept(","):
+            while self.at(","):
+                self.advance()
                 found.append(self._argument(function, len(found)))
         if not function.required <= len(found) <= len(function.arguments):
             self.fail(

@@ -54,7 +54,7 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Where:
     condition: Expression
     kind: Literal["filter"] = "filter"
 
@@ -66,7 +66,7 @@ class Without:
     kind: Literal["not"] = "not"
 
 
-Step: TypeAlias = Scan | Follow | Connected | Test | Without
+Step: TypeAlias = Scan | Follow | Connected | Where | Without
 
 
 def steps_of(pattern: Pattern, known: Iterable[str] = ()) -> tuple[Step, ...]:
@@ -109,7 +109,7 @@ class _Ordering:
             waiting = variables(condition) - self._known
             self._missing.append(len(waiting))
             if not waiting:
-                self._steps.append(Test(condition))
+                self._steps.append(Where(condition))
             for name in waiting:
                 self._tests[name].append(at)
 
@@ -119,7 +119,7 @@ class _Ordering:
         for at in self._tests[name]:
             self._missing[at] -= 1
             if self._missing[at] == 0:
-                self._steps.append(Test(self._pattern.filters[at]))
+                self._steps.append(Where(self._pattern.filters[at]))
         self._reach(name)
 
     def _reach(self, name: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from omnigraph.errors import ResourceLimit
 from omnigraph.query.expressions import EntityType, variables
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
-from omnigraph.query.steps import Connected, Follow, Scan, Step, Test, Without
+from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
 from omnigraph.read import sets
 from omnigraph.read.adjacency import Adjacency
 from omnigraph.read.evaluate import Evaluator, Gathers
@@ -99,7 +99,7 @@ class Matcher:
                 return self._follow(step, frame, later)
             case Connected():
                 return self._connected(step, frame)
-            case Test():
+            case Where():
                 return frame.keep(self.evaluator.truth(step.condition, frame))
             case Without():
                 return frame.keep(~self._extended(step.anti_join, frame))
@@ -302,7 +302,7 @@ def _looks_at(step: Step) -> frozenset[str]:
             return frozenset()
         case Follow() | Connected():
             return frozenset({step.expand.source, step.expand.target})
-        case Test():
+        case Where():
             return variables(step.condition)
         case Without():
             return frozenset(step.anti_join.outer)

@@ -20,7 +20,7 @@ from omnigraph.query.expressions import (
     variables,
 )
 from omnigraph.query.plan import Expand, Pattern, PatternVariable
-from omnigraph.query.steps import Connected, Follow, Scan, Step, Test, Without
+from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
 
 Rows = Callable[[EntityType], int]
 
@@ -92,9 +92,9 @@ class _Ordering:
         return self._steps
 
     def _settle(self) -> None:
-        """Test everything that can be tested now, cheapest kind first."""
+        """Where everything that can be tested now, cheapest kind first."""
         ready = [item for item in self._tests if variables(item) <= self._known]
-        self._steps += [Test(item) for item in ready]
+        self._steps += [Where(item) for item in ready]
         self._tests = [item for item in self._tests if item not in ready]
         for expand in list(self._expands):
             if {expand.source, expand.target} <= self._known:

@@ -13,7 +13,7 @@ from typing import Final
 from omnigraph.schema.ast import ConstraintDecl, ConstraintKind, TypeKind
 from omnigraph.schema.parts import Check, Columns, Property, Range
 from omnigraph.schema.pattern import pattern_problem
-from omnigraph.syntax import Diagnostics, Span, did_you_mean
+from omnigraph.syntax import Diagnostics, Span
 
 ENDPOINTS: Final = ("src", "dst")
 """Pseudo-properties of an edge that ``@unique`` and ``@index`` may name."""
@@ -88,7 +88,7 @@ def canonical(
         key=found.key,
         unique=tuple(sorted(found.unique)),
         indexes=tuple(sorted(found.indexes)),
-        ranges=tuple(sorted(found.ranges, key=repr)),
+        ranges=tuple(sorted(found.ranges, key=lambda item: (item.property, str(item)))),
         checks=tuple(sorted(found.checks, key=lambda item: (item.property, item.pattern))),
     )
 
@@ -135,7 +135,7 @@ class _Checker:
                 _CODES[use.kind],
                 f"`@{use.kind}` names `{name}`, which {self.owner} does not have",
                 span,
-                hint=did_you_mean(name, (*self.properties, *self.endpoints())),
+                hint=self.diagnostics.did_you_mean(name, (*self.properties, *self.endpoints())),
             )
             return False
         problem = _member_problem(use, declared)

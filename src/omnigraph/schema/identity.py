@@ -16,7 +16,7 @@ from omnigraph.schema.ast import TypeKind
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
 from omnigraph.schema.parts import Origin, Property
 from omnigraph.schema.resolve import Resolved
-from omnigraph.syntax import Diagnostic, Diagnostics, Span, did_you_mean
+from omnigraph.syntax import Diagnostic, Diagnostics, Span
 
 _AnyType = InterfaceType | NodeType | EdgeType
 _Matched = dict[str, tuple[_AnyType | None, dict[str, Property]]]
@@ -89,7 +89,7 @@ class _Matcher:
         self.error(
             f"there is no accepted {kind} type `{hint.old}`",
             hint.span,
-            hint=did_you_mean(hint.old, accepted),
+            hint=self.diagnostics.did_you_mean(hint.old, accepted),
         )
 
     def claim(self, what: tuple[str, ...], name: str, span: Span, shown: str) -> bool:
@@ -142,7 +142,7 @@ class _Matcher:
                 hint.span,
             )
             return
-        guess = did_you_mean(hint.old, before.properties)
+        guess = self.diagnostics.did_you_mean(hint.old, before.properties)
         for _, types in _kinds(self.previous):
             for other in types.values():
                 if hint.old in other.properties and guess is None:

@@ -25,7 +25,6 @@ from omnigraph.schema.ast import (
 )
 from omnigraph.syntax import Diagnostics, Recover, Source, Span, Token, TokenStream, string_value
 from omnigraph.syntax.lexer import DECIMAL, INTEGER, NAME, STRING, TYPE_NAME
-from omnigraph.syntax.suggest import did_you_mean
 from omnigraph.types import F32, SCALARS, VECTOR_DIMENSIONS_MAX, PropertyType
 from omnigraph.types import STRING as STRING_TYPE
 
@@ -114,6 +113,9 @@ class _Parser:
             implements.append(self.type_name("an interface name"))
             while stream.accept(","):
                 implements.append(self.type_name("an interface name"))
+            if stream.at("@"):
+                stream.try_for("{")
+                stream.fail(remedy="Write annotations of a node type before `implements`.")
         stream.expect("{")
         properties, constraints = self.body(f"node {name.text}")
         span = stream.span_from(start)
@@ -132,7 +134,7 @@ class _Parser:
         constraints: tuple[ConstraintDecl, ...] = ()
         if stream.accept("{"):
             properties, constraints = self.body(f"edge {name.text}")
-        elif not stream.at_end and not self.at_declaration():
+        elif not stream.at_end and stream.current.text not in DECLARATION_WORDS:
             stream.try_for(*DECLARATION_WORDS)
             stream.fail()
         span = stream.span_from(start)
@@ -211,7 +213,7 @@ class _Parser:
             stream.try_for(*(f"@{known}(…)" for known in CONSTRAINT_WORDS))
             stream.fail(
                 f"`@{word.text}` cannot stand here" if word.kind == NAME else None,
-                hint=did_you_mean(word.text, CONSTRAINT_WORDS),
+                hint=self.diagnostics.did_you_mean(word.text, CONSTRAINT_WORDS),
                 remedy="Put an annotation after the type of the property it belongs to.",
             )
         stream.advance()
@@ -279,7 +281,7 @@ class _Parser:
             word = token.kind in (NAME, TYPE_NAME)
             stream.fail(
                 f"unknown type `{token.text}`" if word else None,
-                hint=did_you_mean(token.text, TYPE_WORDS) if word else None,
+                hint=self.diagnostics.did_you_mean(token.text, TYPE_WORDS) if word else None,
                 remedy=f"The types are {', '.join(SCALARS)}, Vector(n), enum(…) and [scalar].",
             )
         return stream.advance()

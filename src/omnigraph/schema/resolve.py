@@ -25,7 +25,7 @@ from omnigraph.schema.catalog import EdgeType, InterfaceType, NodeType
 from omnigraph.schema.constraints import Constraints, ConstraintUse, canonical, written
 from omnigraph.schema.parser import CONSTRAINT_WORDS
 from omnigraph.schema.parts import ANY_NUMBER, Cardinality, Property
-from omnigraph.syntax import Diagnostics, Span, did_you_mean
+from omnigraph.syntax import Diagnostics, Span
 
 RESERVED_EVERYWHERE: Final = frozenset(
     (
@@ -252,7 +252,7 @@ class _Resolver:
             "S41",
             f"the {end} `{name.text}` is not a node type",
             name.span,
-            hint=did_you_mean(name.text, nodes),
+            hint=self.diagnostics.did_you_mean(name.text, nodes),
             remedy=remedy,
         )
 
@@ -329,7 +329,7 @@ class _Resolver:
                 "S32",
                 f"there is no interface `{used.text}`",
                 used.span,
-                hint=did_you_mean(used.text, self.members),
+                hint=self.diagnostics.did_you_mean(used.text, self.members),
                 remedy="Declare the interface, or remove it from `implements`.",
             )
 
@@ -376,7 +376,7 @@ class _Resolver:
                     "S18",
                     f"`@embed` names `{embed.source}`, which {owner} does not have",
                     span,
-                    hint=did_you_mean(embed.source, properties),
+                    hint=self.diagnostics.did_you_mean(embed.source, properties),
                 )
             elif source is not None and not source.type.is_plain_string:
                 self.diagnostics.error(

@@ -7,6 +7,7 @@ use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -48,30 +49,50 @@ class AmbiguousOutcome(StorageFailure):
     code = "ambiguous_outcome"
 
 
-_NOT_FOUND = ("was not found", "Not found:", "does not exist", "NoSuchKey", "NoSuchBucket")
+# Whole phrases, because the texts also name paths, and people choose those. Operating system errors
+# are known by their number: 1 EPERM, 13 EACCES, 20 ENOTDIR, 27 EFBIG, 28 ENOSPC, 30 EROFS,
+# 122 EDQUOT.
+_NOT_FOUND = (
+    ".manifest was not found",
+    " was not found: ",
+    "Not found: ",
+    "<Code>NoSuchKey<",
+    "<Code>NoSuchBucket<",
+    "(os error 20)",
+)
 _EXISTS = ("Dataset already exists",)
 _PERMISSION = (
-    "Permission denied",
-    "Read-only file system",
-    "AccessDenied",
-    "403 Forbidden",
-    "status: 403",
-    "Operation not permitted",
-    "Unauthorized",
-    "not authorized",
+    "(os error 1)",
+    "(os error 13)",
+    "(os error 30)",
+    "status code: 401",
+    "status code: 403",
+    "<Code>AccessDenied<",
 )
-_FULL = ("No space left", "Disk quota exceeded", "File too large", "QuotaExceeded")
+_FULL = (
+    "(os error 27)",
+    "(os error 28)",
+    "(os error 122)",
+    "status code: 507",
+    "<Code>QuotaExceeded<",
+)
 _CORRUPT = (
-    "does not have sufficient data",
-    "magic number",
-    "Invalid file format",
-    "failed to decode",
-    "corrupt",
-    "Invalid manifest",
-    "protobuf",
-    "file size is too small",
+    "Encountered corrupt file ",
+    "Invalid format: ",
+    "Invalid range ",
     "LanceError(Schema)",
+    "Version not found error: ",  # the version's file exists and says that it is another one
+    "does not appear to be a Lance file",
+    "does not appear to be a lance file",
+    "does not have sufficient data, len: ",
+    "failed to decode Protobuf message",
+    "failed to fill whole buffer",
+    "file size is too small",
+    "row id index corrupt: ",
 )
+_PANIC = "PanicException"  # pyo3's name for a Rust panic; it is no ``Exception``
+_SOURCE = re.compile(r", [^,\s]*\.rs:\d+:\d+")
+MESSAGE_CHARACTERS_MAX = 500
 
 
 @contextmanager
@@ -85,11 +106,13 @@ def translated(doing: str, *, committing: bool = False) -> Iterator[None]:
         yield
     except OmnigraphError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
+            raise
         raise translate(error, doing, committing=committing) from error
 
 
-def translate(error: Exception, doing: str, *, committing: bool = False) -> OmnigraphError:
+def translate(error: BaseException, doing: str, *, committing: bool = False) -> OmnigraphError:
     """The typed form of a Lance error met while ``doing`` something."""
     text = str(error)
     message = f"{doing}: {_first_line(text)}"
@@ -110,10 +133,13 @@ def translate(error: Exception, doing: str, *, committing: bool = False) -> Omni
         return CorruptData(message)
     if committing:
         return AmbiguousOutcome(message)
+    if type(error).__name__ == _PANIC:
+        # Reading, Lance gives up like this on bytes that make no sense.
+        return CorruptData(message)
     return StorageFailure(message)
 
 
-def _is_conflict(error: Exception) -> bool:
+def _is_conflict(error: BaseException) -> bool:
     return type(error).__name__ == "CommitConflictError"
 
 
@@ -124,4 +150,4 @@ def _has(text: str, needles: tuple[str, ...]) -> bool:
 def _first_line(text: str) -> str:
     """The message without Lance's source locations, on one line."""
     line = text.splitlines()[0] if text else "no message"
-    return line.split(", /home/")[0].split(", rust/")[0][:500]
+    return _SOURCE.sub("", line)[:MESSAGE_CHARACTERS_MAX]

@@ -125,7 +125,9 @@ def _from_errno(
             remedy="Move what is in the way, or use another location.",
             details=details,
         )
-    if number == errno.ENOENT or number in _IN_THE_WAY:
+    # A write makes what it needs; only a rename needs an object that is there.
+    missing = number == errno.ENOENT and (not writing or action == "rename")
+    if missing or number in _IN_THE_WAY:
         return ObjectNotFound(f"{where} does not exist", details=details)
     if number == errno.ENAMETOOLONG:
         return InvalidInput(f"cannot {action} {where}: the path is too long", details=details)

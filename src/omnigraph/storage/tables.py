@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import Drift
+from omnigraph.errors import CorruptData, Drift
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
 from omnigraph.storage.locations import Location
@@ -97,6 +97,7 @@ class TransactionInfo:
     uuid: str | None
     operation: str | None
     kind: str | None
+    restores: int | None = None  # the older version whose content this one brought back
 
 
 @dataclass(slots=True)
@@ -200,6 +201,9 @@ class TableStore:
                 session=lance_session(),
                 storage_options=self.location.storage_options() or None,
             )
+        if int(dataset.version) < 1:
+            # What Lance makes of a version's file that is all zeros, as after a loss of power.
+            raise CorruptData(f"opening {path}: its newest version is damaged")
         return self._keep(where.at(int(dataset.version)), dataset)
 
     def has_version(self, ref: TableRef) -> bool:
@@ -226,6 +230,8 @@ class TableStore:
 
     def transaction(self, ref: TableRef) -> TransactionInfo:
         """Who made this version."""
+        from lance import LanceOperation
+
         pinned = self.open(ref)
         try:
             made = pinned.dataset.read_transaction(ref.version)
@@ -243,6 +249,7 @@ class TableStore:
             str(made.uuid),
             properties.get(OPERATION_PROPERTY),
             properties.get(KIND_PROPERTY),
+            made.operation.version if isinstance(made.operation, LanceOperation.Restore) else None,
         )
 
     # -- the steps that move something ------------------------------------------------------------

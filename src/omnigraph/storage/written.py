@@ -31,16 +31,17 @@ def require_whole(dataset: Location, operation: Any, known: Mapping[int, Any]) -
     """
     if not dataset.is_local:
         return
-    names = {file.path for fragment in known.values() for file in fragment.files}
     for fragment in _fragments(operation):
+        before = known.get(fragment.id)
+        if before is fragment:
+            continue  # listed only to make the commit strict
         for file in fragment.files:
-            if file.base_id is None and file.path not in names:
+            if file.base_id is None and (before is None or file not in before.files):
                 _require_size(dataset, f"data/{file.path}", file.file_size_bytes)
         deletion = fragment.deletion_file
-        if deletion is not None and deletion.base_id is None:
-            before = known.get(fragment.id)
-            if before is None or before.deletion_file != deletion:
-                _require_deletion(dataset, deletion.path(fragment.id), deletion.num_deleted_rows)
+        seen = before is not None and before.deletion_file == deletion
+        if deletion is not None and deletion.base_id is None and not seen:
+            _require_deletion(dataset, deletion.path(fragment.id), deletion.num_deleted_rows)
     for index in getattr(operation, "new_indices", None) or ():
         for file in (index.files or ()) if index.base_id is None else ():
             _require_size(dataset, f"_indices/{index.uuid}/{file.path}", file.size_bytes)

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from omnigraph.errors import LanguageError
 from omnigraph.syntax.source import Source, Span
+from omnigraph.syntax.suggest import did_you_mean
 
 Severity = Literal["error", "warning", "info"]
 
@@ -98,7 +99,10 @@ def any_of(choices: Sequence[str]) -> str:
 
 
 class SourceError(LanguageError):
-    """A text that does not compile. ``diagnostics`` holds every finding, in text order."""
+    """A text that does not compile. ``diagnostics`` holds every finding, the first one first.
+
+    A parser reports in text order, a checker in the order of its language's rules.
+    """
 
     def __init__(self, source: Source, diagnostics: Sequence[Diagnostic], omitted: int = 0) -> None:
         errors = [item for item in diagnostics if item.severity == "error"]
@@ -169,6 +173,11 @@ class Diagnostics:
         remedy: str | None = None,
     ) -> None:
         self.add(Diagnostic(code, message, span, "warning", (), hint, remedy))
+
+    def did_you_mean(self, name: str, candidates: Iterable[str]) -> str | None:
+        """A hint for the next finding; no work is spent on one that would not be kept."""
+        full = len(self._items) >= DIAGNOSTICS_MAX
+        return None if full else did_you_mean(name, candidates)
 
     @property
     def found(self) -> tuple[Diagnostic, ...]:

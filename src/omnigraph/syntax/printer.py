@@ -60,9 +60,9 @@ class Printer:
         closes = self._tokens[first].text == "}"
         separate = self._lead(first, indent + closes, separate)
         self._blank(self._tokens[first].start, separate, allowed=not closes)
-        flat = self._join(first, last, indent, ())
+        flat = self._join(first, last, indent, frozenset())
         if "\n" in flat or len(flat) > LINE_WIDTH_MAX:
-            flat = self._join(first, last, indent, breaks)
+            flat = self._join(first, last, indent, frozenset(breaks))
         self._lines.append(flat)
         self._next = last
         self._end = self._tokens[last - 1].end
@@ -98,7 +98,7 @@ class Printer:
         if wanted or self._text.count("\n", self._end, start) > 1:
             self._lines.append("")
 
-    def _join(self, first: int, last: int, indent: int, breaks: Sequence[int]) -> str:
+    def _join(self, first: int, last: int, indent: int, breaks: frozenset[int]) -> str:
         """Tokens and the comments between them; a line comment ends its line."""
         out = [INDENT * indent, self._tokens[first].text]
         fresh = False

@@ -97,6 +97,8 @@ class Source:
 
 def _cells(line: str) -> list[tuple[str, int]]:
     """Each character as a terminal may show it, and how many columns it takes."""
+    if line.isascii() and line.isprintable():
+        return [(char, 1) for char in line]
     cells: list[tuple[str, int]] = []
     column = 0
     for char in line:

@@ -26,7 +26,6 @@ from omnigraph.syntax.lexer import (
     lex,
 )
 from omnigraph.syntax.source import Source, Span
-from omnigraph.syntax.suggest import did_you_mean
 
 NESTING_MAX: Final = 64
 """Deeper texts are not written by people, and must not reach Python's recursion limit."""
@@ -184,7 +183,7 @@ class TokenStream:
         token = self.current
         if token.kind != ERROR:
             if hint is None and token.kind in (NAME, TYPE_NAME):
-                hint = did_you_mean(token.text, self._words)
+                hint = self.diagnostics.did_you_mean(token.text, self._words)
             self.diagnostics.error(
                 code,
                 message or f"unexpected {describe(token)}",

@@ -8,11 +8,11 @@ the same query with its clauses in another order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from omnigraph.query.check.values import compatible
+from omnigraph.query.check.values import compatible, item_type
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.testing.generate_value import random_literal, random_value
 from omnigraph.types import SCALARS, PropertyType
@@ -118,11 +118,6 @@ class _Bound:
         ]
 
 
-def _item(kind: PropertyType) -> PropertyType:
-    """The type of one item of a list, or the type itself."""
-    return replace(kind, is_list=False)
-
-
 class _Read(_Draft):
     def query(self) -> GeneratedQuery:
         bound: list[_Bound] = []
@@ -145,7 +140,7 @@ class _Read(_Draft):
             if not item.type.is_blob and not item.type.is_vector
         ]
         chosen = self._random.sample(usable, k=min(len(usable), self._random.randint(0, 2)))
-        pairs = [f"{name}: {self._operand(_item(kind))}" for name, kind in chosen]
+        pairs = [f"{name}: {self._operand(item_type(kind))}" for name, kind in chosen]
         return " { " + ", ".join(pairs) + " }" if pairs else ""
 
     def _fresh(self, bound: list[_Bound], kind: NodeType | EdgeType) -> _Bound:
@@ -222,7 +217,7 @@ class _Read(_Draft):
             return None
         left, kind = self._random.choice(usable)
         if kind.is_list:
-            return f"{left} contains {self._operand(_item(kind))}"
+            return f"{left} contains {self._operand(item_type(kind))}"
         if kind.is_string and self._chance(0.4):
             return self._text_filter(bound, left)
         operator = self._random.choice(_COMPARISONS)

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import omnigraph
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.errors import Conflict, OmnigraphError, OwnershipLost, RecoveryRequired
+from omnigraph.constraints.image import TypeImage
+from omnigraph.errors import Conflict, OmnigraphError, OutcomeUnknown, RecoveryRequired
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -27,7 +28,9 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.testing.history import Append, Outcome
 from omnigraph.testing.ledger import Ledger
 from omnigraph.write.batch import Batch
-from omnigraph.write.changes import Changes, Mode, Preparer
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.changes import Preparer
+from omnigraph.write.committing import Committer, WriteOptions
 from omnigraph.write.upkeep import tend
 
 if TYPE_CHECKING:
@@ -90,12 +93,11 @@ class Writer:
                 commit_id = self._write_on_types(number, snapshot, lists, appends)
         except OmnigraphError as error:
             refused = isinstance(error, Conflict | RecoveryRequired)
-            known = refused and not isinstance(error, OwnershipLost)
-            outcome = Outcome.FAILED if known else Outcome.UNKNOWN
+            outcome = Outcome.FAILED if refused else Outcome.UNKNOWN
             self._ledger.end(number, outcome, at=snapshot.commit_id, read=lists, error=error.code)
-            if not refused:
-                raise
-            return
+            if refused or isinstance(error, OutcomeUnknown):
+                return
+            raise
         self._ledger.end(number, Outcome.OK, at=snapshot.commit_id, read=lists, commit=commit_id)
         tend(self._repository, self._transaction, branch, [f"node:{name}" for name in types])
 
@@ -116,9 +118,9 @@ class Writer:
             columns = self._repository.tables.open(snapshot.pin(key).ref).schema
             rows[key] = _row(columns, append, lists)
         info = WriteInfo("write", self._actor, str(number))
-        modes: dict[str, Mode] = dict.fromkeys(rows, "update")
         preparer = Preparer(self._repository, snapshot, schema)
-        commit = self._transaction.commit(preparer.prepare(Changes(rows, modes), info))
+        image = {key: TypeImage(table) for key, table in rows.items()}
+        commit = self._transaction.commit(preparer.prepare(image, info))
         assert commit is not None
         return commit.commit_id
 
@@ -127,7 +129,8 @@ class Writer:
     ) -> str:
         """Rely on nothing at all having changed since the read."""
         info = WriteInfo("write", self._actor, str(number))
-        batch = Batch(self._repository, self._transaction, "main", info, snapshot.commit_id)
+        options = WriteOptions("main", info, snapshot.commit_id)
+        batch = Batch(Committer(self._repository, self._transaction), options, BlobPolicy())
         for append in appends:
             values = [*lists[append.key], append.value]
             batch.update(_type_of(append.key), append.key, {"values": values})

@@ -26,6 +26,7 @@ from omnigraph.manifest.rows import Commit
 from omnigraph.schema import EdgeType, NodeType, entity_id
 from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.staging import membership
+from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.rows import Row, accept_row, accept_value, column_array, rows_to_arrow
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
 class Batch:
     """Collects changes; ``commit()`` makes them one commit (None when nothing changed)."""
 
-    def __init__(self, committer: Committer, options: WriteOptions) -> None:
+    def __init__(self, committer: Committer, options: WriteOptions, blobs: BlobPolicy) -> None:
         self._committer = committer
         self._options = options
+        self._blobs = blobs
         self._schema = committer.attempt(options.branch).schema
         self._inserts: dict[str, dict[str, Row]] = {}
         self._updates: dict[str, dict[str, Row]] = {}
@@ -51,7 +53,7 @@ class Batch:
     def insert(self, type_name: str, values: Mapping[str, Any]) -> str:
         """Add a node; returns its id. A node whose key exists already is replaced."""
         node = self._node(type_name)
-        row = accept_row(node, values)
+        row = self._blobs.settle_row(node, accept_row(node, values))
         id = entity_id(node, row) or new_ulid()
         self._note("insert", type_name, row)
         self._inserts.setdefault(node.key, {})[id] = {**row, "id": id}
@@ -62,7 +64,8 @@ class Batch:
     ) -> str:
         """Add an edge between two node ids; returns the edge's id."""
         edge = self._edge(type_name)
-        row = {**accept_row(edge, values or {}), "src": source, "dst": target}
+        row = self._blobs.settle_row(edge, accept_row(edge, values or {}))
+        row |= {"src": source, "dst": target}
         id = new_ulid()
         self._note("insert", type_name, row)
         self._inserts.setdefault(edge.key, {})[id] = {**row, "id": id}
@@ -78,6 +81,7 @@ class Batch:
                 remedy="Delete the node and insert it with its new key.",
             )
         changed = {name: accept_value(node, name, value) for name, value in values.items()}
+        changed = self._blobs.settle_row(node, changed)
         self._note("update", type_name, {**changed, "id": id})
         self._updates.setdefault(node.key, {}).setdefault(id, {}).update(changed)
 

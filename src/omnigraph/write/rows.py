@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from omnigraph.constraints.conform import stored_array
 from omnigraph.errors import InvalidInput, InvalidValue
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.blobs import blob_array
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 """An entity as stored values by column."""
-
-_INTEGER_TYPES: Final = {"date": "int32", "datetime": "int64"}
-"""Dates and instants are stored values as integers; Arrow takes them through these types."""
 
 
 def accept_row(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
@@ -77,15 +75,4 @@ def rows_to_arrow(owner: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
 
 def column_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
     """Stored values of one property as a column of its physical type."""
-    import pyarrow as pa
-
-    if kind.is_blob:
-        return blob_array(values)
-    physical = kind.arrow_type()
-    factory = _INTEGER_TYPES.get(kind.scalar.family)
-    if factory is None:
-        return pa.array(values, type=physical)
-    integers: pa.DataType = getattr(pa, factory)()
-    if kind.is_list:
-        integers = pa.list_(pa.field("item", integers))
-    return pa.array(values, type=integers).cast(physical)
+    return blob_array(values) if kind.is_blob else stored_array(kind, values)

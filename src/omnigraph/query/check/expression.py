@@ -13,18 +13,21 @@ from omnigraph.query import ast
 from omnigraph.query.check import search
 from omnigraph.query.check.context import Context, Scope
 from omnigraph.query.check.names import (
+    COMPARE_OTHER,
+    COMPARE_VECTORS,
     describe,
     refuse_blob,
     report_unbound,
     resolve_property,
 )
-from omnigraph.query.check.values import compatible, constant
+from omnigraph.query.check.values import compatible, constant, how_to_write, item_type
 from omnigraph.query.expressions import (
     FLOAT,
     INTEGER,
     Aggregate,
     AggregateFunction,
     Compare,
+    Constant,
     CurrentTime,
     EntityType,
     Expression,
@@ -50,7 +53,7 @@ def check_expression(
         case ast.PropertyAccess():
             return _property(context, scope, expression, place)
         case ast.Comparison():
-            return check_comparison(context, scope, expression)
+            return _comparison(context, scope, expression)
         case ast.AliasReference():
             _refuse_alias(context, expression)
             return None
@@ -166,13 +169,14 @@ def _aggregate(context: Context, scope: Scope, call: ast.Call, place: Place) -> 
 def _refuse_argument(
     context: Context, function: str, takes: str, kind: PropertyType | EntityType, span: Span
 ) -> None:
-    context.report("T8", f"`{function}` takes {takes}, not {describe(kind)}", span)
+    message = f"`{function}` takes {takes}, not {describe(kind)}"
+    context.report("T8", message, span, remedy="Use `count` to count values of any type.")
 
 
 # Comparisons
 
 
-def check_comparison(context: Context, scope: Scope, comparison: ast.Comparison) -> Compare | None:
+def _comparison(context: Context, scope: Scope, comparison: ast.Comparison) -> Compare | None:
     left = check_expression(context, scope, comparison.left, "condition")
     right = check_expression(context, scope, comparison.right, "condition")
     if left is None or right is None:
@@ -196,7 +200,7 @@ def _operand_problem(
             return f"{describe(kind)} cannot be compared"
     first, second = cast(tuple[PropertyType, PropertyType], kinds)
     if operator == "contains" and first.is_list:
-        if second.is_list or not compatible(replace(first, is_list=False), second):
+        if second.is_list or not compatible(item_type(first), second):
             return f"{describe(first)} cannot contain {describe(second)}"
         return None
     if operator in ("contains", "starts_with"):
@@ -210,16 +214,18 @@ def _operand_problem(
     return None
 
 
-def _how_to_compare(left: Expression, right: Expression) -> str | None:
-    """A remedy for the mistakes that people make most."""
-    kinds = [item.type for item in (left, right) if isinstance(item.type, PropertyType)]
-    if any(isinstance(item, WholeEntity) for item in (left, right)):
-        return "Compare a property, such as the key: `$variable.property`."
-    if any(kind.is_list for kind in kinds):
-        return "Ask for one item with `contains`: `$variable.list contains value`."
-    families = {kind.scalar.family for kind in kinds}
-    if families == {"date", "string"}:
-        return 'Write the date as `date("2024-02-29")`.'
-    if families == {"datetime", "string"} or families == {"datetime", "date"}:
-        return 'Write the instant as `datetime("2024-02-29T12:00:00Z")`.'
-    return None
+def _how_to_compare(left: Expression, right: Expression) -> str:
+    """A remedy for the mistake that a person most likely made."""
+    for one, other in ((left, right), (right, left)):
+        kind = one.type
+        if isinstance(kind, EntityType):
+            return "Compare a property, such as the key: `$variable.property`."
+        if kind.is_blob:
+            return COMPARE_OTHER
+        if kind.is_vector:
+            return COMPARE_VECTORS
+        if kind.is_list:
+            return "Ask for one item: `$variable.list contains value`."
+        if isinstance(one, Constant) and isinstance(other.type, PropertyType):
+            return how_to_write(other.type)
+    return "Compare two values of one type."

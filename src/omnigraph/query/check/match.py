@@ -7,8 +7,6 @@ nor what it means.
 
 from __future__ import annotations
 
-from typing import Final
-
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context, Scope
 from omnigraph.query.check.expression import check_expression
@@ -17,8 +15,6 @@ from omnigraph.query.check.inline import check_inline
 from omnigraph.query.check.traversal import check_traversal
 from omnigraph.query.checked import CheckedBlock, CheckedTraversal
 from omnigraph.query.expressions import EntityType, Expression
-
-_NO_PROPERTIES: Final = ()
 
 
 def check_block(
@@ -110,6 +106,7 @@ def _report_rebound(context: Context, variable: ast.Name, bound: EntityType, nam
 def _negation(context: Context, scope: Scope, clause: ast.Negation) -> CheckedBlock:
     errors_before = context.diagnostics.error_count
     checked, inner = check_block(context, clause.block, scope)
+    scope.hidden |= inner.local.keys() | inner.hidden
     if context.diagnostics.error_count == errors_before and not _mentions_outer(
         context, inner, clause.block
     ):

@@ -83,11 +83,11 @@ def _column(context: Context, scope: Scope, item: ast.ReturnItem) -> Column | No
     expression = check_expression(context, scope, item.expression, "column")
     if expression is None:
         return None
-    name = column_name(item.expression) if item.alias is None else item.alias.text
+    name = _column_name(item.expression) if item.alias is None else item.alias.text
     return Column(name, expression)
 
 
-def column_name(expression: ast.Expression) -> str:
+def _column_name(expression: ast.Expression) -> str:
     """The name of a column that has no alias."""
     match expression:
         case ast.PropertyAccess():
@@ -250,7 +250,8 @@ def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) ->
     else:
         _check_first(context, body, keys)
     if body.limit is not None and body.limit.count > I64_MAX:
-        context.report("T38", "this limit does not fit a 64-bit number", body.limit.span)
+        message = "this limit does not fit a 64-bit number"
+        context.report("T38", message, body.limit.span, remedy="Leave the limit out.")
 
 
 def _check_first(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) -> None:

@@ -1,0 +1,36 @@
+"""``omnigraph export``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import omnigraph
+from omnigraph.cli.arguments import UriArgument
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import Result
+from omnigraph.cli.scope import data_verb
+
+app = noun("Write a graph out as NDJSON.", single=True)
+
+
+@command(app, data_verb("export", actor=False))
+def export(
+    call: Call,
+    uri: UriArgument = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="Which branch (main).")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="COMMIT", help="As of this commit.")
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only this type. May be repeated."),
+    ] = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
+) -> Result:
+    """Print all nodes and edges as NDJSON: the same bytes whenever the content is the same."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    return Result(None, [], stream=graph.export(branch, at, types or None))

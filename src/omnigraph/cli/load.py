@@ -1,0 +1,109 @@
+"""``omnigraph load``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+import omnigraph
+from omnigraph.cli.arguments import BranchOption, UriArgument
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import Result, columns
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.writing import (
+    IdempotencyOption,
+    IfCommitOption,
+    MessageOption,
+    MetadataOption,
+    confirm,
+    pairs,
+)
+from omnigraph.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from omnigraph.write.load import Mode, Progress
+
+app = noun("Load data.", single=True)
+_MODES = ("append", "merge", "overwrite")
+
+
+@command(app, data_verb("load"))
+def load(
+    call: Call,
+    uri: UriArgument = None,
+    *,
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data", metavar="PATH", help="A file, directory or glob: NDJSON, Parquet or CSV."
+        ),
+    ],
+    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help=", ".join(_MODES) + ".")],
+    branch: BranchOption = "main",
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="BRANCH", help="Create the branch from this one if it is missing."
+        ),
+    ] = None,
+    type_name: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="The type of the rows of a table."),
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="COLUMN=PROPERTY",
+            help="What a column of a table is; empty to leave it out. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    message: MessageOption = None,
+    meta: MetadataOption = None,
+    if_commit: IfCommitOption = None,
+    idempotency_key: IdempotencyOption = None,
+) -> Result:
+    """Load records as one commit. All of the input is checked before anything is written."""
+    if mode not in _MODES:
+        raise InvalidInput(f"{mode!r} is not a mode", remedy=f"Use one of {', '.join(_MODES)}.")
+    location = call.address(uri)
+    if mode == "overwrite":
+        confirm(call, location, "Replace data")
+    call.echo(location)
+    graph = omnigraph.open(location.uri)
+    result = graph.load(
+        data,
+        mode=cast("Mode", mode),
+        branch=branch,
+        from_=base,
+        type=type_name,
+        columns=pairs(mapping, "--column"),
+        message=message,
+        actor=call.actor,
+        metadata=pairs(meta, "--meta"),
+        expected_head=if_commit,
+        idempotency_key=idempotency_key,
+        progress=_progress(call),
+    )
+    rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
+    rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
+    commit = "" if result.commit is None else f"; commit {result.commit.commit_id}"
+    total = f"loaded {result.total} entities into {branch}{commit}"
+    return Result(result.to_json(graph.uri), [*columns(rows), total])
+
+
+def _progress(call: Call) -> Callable[[Progress], None] | None:
+    """One line that is rewritten, for a person who watches."""
+    if call.flags.quiet or call.flags.json or not sys.stderr.isatty():
+        return None
+
+    def show(progress: Progress) -> None:
+        text = f"{progress.phase}: {progress.rows} rows, {progress.bytes_read >> 20} MiB"
+        end = "\n" if progress.phase == "done" else ""
+        print(f"\r{text:60}", end=end, file=sys.stderr, flush=True)
+
+    return show

@@ -1,0 +1,66 @@
+"""``omnigraph mutate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import omnigraph
+from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import Result
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.writing import (
+    IdempotencyOption,
+    IfCommitOption,
+    MessageOption,
+    MetadataOption,
+    ParamsFileOption,
+    ParamsOption,
+    QuerySourceOption,
+    QueryTextOption,
+    pairs,
+    parameters,
+    query_text,
+)
+
+app = noun("Run a write query.", single=True)
+
+
+@command(app, data_verb("mutate"))
+def mutate(
+    call: Call,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
+    ] = None,
+    uri: UriOption = None,
+    query: QuerySourceOption = None,
+    query_string: QueryTextOption = None,
+    params: ParamsOption = None,
+    params_file: ParamsFileOption = None,
+    branch: BranchOption = "main",
+    if_commit: IfCommitOption = None,
+    message: MessageOption = None,
+    meta: MetadataOption = None,
+    idempotency_key: IdempotencyOption = None,
+) -> Result:
+    """Insert, update or delete with a write query: one commit, or none if nothing matched."""
+    text = query_text(query, query_string)
+    given = parameters(params, params_file)
+    graph = omnigraph.open(call.address(uri).uri)
+    result = graph.mutate(
+        text,
+        name,
+        given,
+        branch,
+        message=message,
+        actor=call.actor,
+        metadata=pairs(meta, "--meta"),
+        expected_head=if_commit,
+        idempotency_key=idempotency_key,
+    )
+    counts = f"{result.affected_nodes} nodes, {result.affected_edges} edges"
+    commit = "nothing to commit" if result.commit is None else f"commit {result.commit.commit_id}"
+    return Result(result.to_json(), [f"{result.query_name}: {counts}; {commit}"])

@@ -1,0 +1,215 @@
+"""Columns of any Arrow type as columns of a declared type, exactly or with every bad row named.
+
+Strict as a load is: whole numbers in range, finite floats, real dates, vectors of the right length.
+The fast way casts whole columns; where that is refused, values are looked at one by one under the
+rules of ``omnigraph.types``, which also give the messages. Nulls pass: whether a value is required
+is a constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.calendar import DAY_MS
+from omnigraph.constraints.spelling import as_array
+from omnigraph.errors import InvalidValue
+from omnigraph.types import PropertyType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INSTANT: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,3})?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})$"
+)
+"""Instants that Arrow reads, and reads as we do."""
+
+DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+@dataclass(frozen=True, slots=True)
+class Conformed:
+    """The column, and what is wrong with rows by position; the values of those are null.
+
+    A Blob has ``values`` instead of a column: how bytes are kept is the business of storage.
+    """
+
+    column: pa.Array | None = None
+    values: list[Any] | None = None
+    problems: dict[int, str] = field(default_factory=dict)
+
+
+def relaxed(kind: PropertyType) -> PropertyType:
+    """The type without the rules that constraints check: null allowed, any string in an enum."""
+    return replace(kind, nullable=True, enum=None)
+
+
+def conform(column: Any, kind: PropertyType) -> Conformed:
+    """A column as the declared type, with every value that does not fit it."""
+    values = _plain(as_array(column))
+    fast = None if kind.is_blob else _cast(values, kind)
+    return Conformed(fast) if fast is not None else conform_values(_as_json(values), kind)
+
+
+def _cast(values: pa.Array, kind: PropertyType) -> pa.Array | None:
+    """The whole column at once, or None when a value needs a closer look."""
+    import pyarrow as pa
+
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), kind.arrow_type())
+    try:
+        if kind.dimensions is not None:
+            return _cast_vectors(values, kind)
+        if kind.is_list:
+            return _cast_lists(values, kind)
+        return _cast_scalars(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return None
+
+
+def _cast_scalars(values: pa.Array, kind: PropertyType) -> pa.Array | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    given, family, target = values.type, kind.scalar.family, kind.scalar.arrow_type()
+    if family == "string":
+        return values if pa.types.is_string(given) else None
+    if family == "bool":
+        return values if pa.types.is_boolean(given) else None
+    if family == "integer":
+        return values.cast(target) if pa.types.is_integer(given) else None
+    if family == "float":
+        if not (pa.types.is_floating(given) or pa.types.is_integer(given)):
+            return None
+        found = pc.cast(values, target, safe=False)
+        return found if pc.all(pc.is_finite(found)).as_py() in (True, None) else None
+    return _cast_times(values, given, family, target)
+
+
+def _cast_times(values: pa.Array, given: Any, family: str, target: Any) -> pa.Array | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_string(given):
+        pattern = DATE if family == "date" else INSTANT
+        if pc.all(pc.match_substring_regex(values, pattern)).as_py() is False:
+            return None
+        if family == "date":
+            return values.cast(pa.date32())
+        return values.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).cast(target)
+    if pa.types.is_integer(given):
+        return values.cast(pa.int32() if family == "date" else pa.int64()).cast(target)
+    if given == target:
+        return values
+    if family == "datetime" and pa.types.is_timestamp(given):
+        return pc.cast(values, pa.timestamp("ms"), safe=False).cast(pa.int64()).cast(target)
+    if family == "datetime" and pa.types.is_date32(given):
+        days = values.cast(pa.int32()).cast(pa.int64())
+        return pc.multiply_checked(days, DAY_MS).cast(target)
+    return None
+
+
+def _cast_lists(values: pa.Array, kind: PropertyType) -> pa.Array | None:
+    import pyarrow as pa
+
+    if not _is_list(values.type):
+        return None
+    values = values.cast(pa.list_(values.type.value_type))
+    items = _cast_scalars(values.flatten(), replace(kind, is_list=False))
+    if items is None or items.null_count:
+        return None
+    offsets = _packed_offsets(values)
+    made = pa.ListArray.from_arrays(offsets, items, mask=values.is_null())
+    return made.cast(kind.arrow_type())
+
+
+def _cast_vectors(values: pa.Array, kind: PropertyType) -> pa.Array | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not _is_list(values.type):
+        return None
+    values = values.cast(pa.list_(values.type.value_type))
+    if pc.all(pc.equal(pc.list_value_length(values), kind.dimensions)).as_py() is False:
+        return None
+    items = _cast_scalars(values.flatten(), replace(kind, dimensions=None))
+    if items is None or items.null_count:
+        return None
+    return pa.ListArray.from_arrays(_packed_offsets(values), items, mask=values.is_null()).cast(
+        kind.arrow_type()
+    )
+
+
+def _packed_offsets(values: pa.Array) -> pa.Array:
+    """The offsets of a list column whose items were flattened: null rows hold nothing."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def conform_values(values: Sequence[Any], kind: PropertyType) -> Conformed:
+    """Every value under the rules of its type, with a message for each that breaks them."""
+    accept = relaxed(kind).accept
+    found: list[Any] = []
+    problems: dict[int, str] = {}
+    for at, value in enumerate(values):
+        try:
+            owned = kind.is_blob and isinstance(value, bytes)
+            found.append(value if owned else accept(value))
+        except InvalidValue as problem:
+            found.append(None)
+            problems[at] = problem.message
+    if kind.is_blob:
+        return Conformed(values=found, problems=problems)
+    return Conformed(stored_array(kind, found), problems=problems)
+
+
+def _as_json(values: pa.Array) -> list[Any]:
+    """Values in the forms that ``accept`` knows: times as integers."""
+    import pyarrow as pa
+
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    elif pa.types.is_date64(values.type):
+        values = values.cast(pa.int64())
+    found: list[Any] = values.to_pylist()
+    return found
+
+
+def stored_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
+    """Stored values of any property but a Blob as a column of its physical type."""
+    import pyarrow as pa
+
+    physical = kind.arrow_type()
+    if kind.scalar.family not in ("date", "datetime"):
+        return pa.array(values, type=physical)
+    integers = pa.int32() if kind.scalar.family == "date" else pa.int64()
+    if kind.is_list:
+        integers = pa.list_(pa.field("item", integers))
+    return pa.array(values, type=integers).cast(physical)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Without dictionaries and other spellings of strings."""
+    import pyarrow as pa
+
+    if isinstance(values.type, pa.DictionaryType):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+        values = values.cast(pa.string())
+    return values

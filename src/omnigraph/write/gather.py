@@ -1,0 +1,151 @@
+"""What a load has read so far: rows per type, with the place each came from.
+
+Parsers put rows in; ``finish`` hands out one table per type. Memory is the limit of a load in one
+process, so it is counted here, and the remedy past it is Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.constraints import FILE, LINE, Report, Violation
+from omnigraph.errors import ResourceLimit
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.rows import Row, column_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOAD_BYTES_MAX: Final = 4 << 30
+"""Columns held in memory by one load in process, unless OMNIGRAPH_LOAD_BYTES_MAX says otherwise."""
+
+ROWS_BUFFERED: Final = 20_000
+"""Rows that came one by one and are turned into columns together."""
+
+
+class Gathered:
+    """Rows of a load, by type key."""
+
+    def __init__(
+        self,
+        schema: AcceptedSchema,
+        report: Report,
+        policy: BlobPolicy,
+        *,
+        bytes_max: int | None = None,
+    ) -> None:
+        self.schema = schema
+        self.report = report
+        self.policy = policy
+        self.rows = 0
+        self._parts: dict[str, list[pa.Table]] = {}
+        self._buffers: dict[str, list[tuple[Row, int]]] = {}
+        self._bytes = 0
+        self._file = -1
+        self._bytes_max = bytes_max or int(
+            os.environ.get("OMNIGRAPH_LOAD_BYTES_MAX", LOAD_BYTES_MAX)
+        )
+
+    # -- parsers -----------------------------------------------------------------------------------
+
+    def begin_file(self, name: str) -> None:
+        """Rows and problems from here on are of this file."""
+        self._flush()
+        self.report.files = (*self.report.files, name)
+        self._file = len(self.report.files) - 1
+
+    def occurs(self, key: str) -> None:
+        """The type takes part in the load, also when no row of it comes."""
+        self._parts.setdefault(key, [])
+
+    def add_row(self, owner: NodeType | EdgeType, row: Row, line: int) -> None:
+        """One row of stored values; ``id`` may be missing."""
+        buffer = self._buffers.setdefault(owner.key, [])
+        buffer.append((row, line))
+        self.rows += 1
+        if len(buffer) >= ROWS_BUFFERED:
+            self._flush()
+
+    def add_columns(
+        self, owner: NodeType | EdgeType, columns: Mapping[str, Any], lines: Any
+    ) -> None:
+        """Rows as whole columns of stored values, ``lines`` parallel to them."""
+        import numpy as np
+        import pyarrow as pa
+
+        files = pa.array(np.full(len(lines), self._file, dtype=np.int32))
+        part = pa.table({**columns, FILE: files, LINE: lines})
+        self._parts.setdefault(owner.key, []).append(part)
+        self.rows += part.num_rows
+        self._count_bytes(part.nbytes)
+
+    def problem(
+        self,
+        rule: Any,
+        message: str,
+        line: int | None,
+        owner: NodeType | EdgeType | None = None,
+        id: str | None = None,
+        property: str | None = None,
+    ) -> None:
+        """Something is wrong with a record of the current file."""
+        file = self.report.files[self._file] if self._file >= 0 else None
+        key = None if owner is None else owner.key
+        self.report.add(Violation(rule, message, key, id, property, file, line))
+
+    # -- the result --------------------------------------------------------------------------------
+
+    def finish(self) -> dict[str, pa.Table]:
+        """One table per type that occurred, rows in input order, columns as in its table."""
+        import pyarrow as pa
+
+        self._flush()
+        found = {}
+        for key, parts in sorted(self._parts.items()):
+            table = pa.concat_tables(parts or [self._table(self.schema.type(key), [])])
+            found[key] = _in_order(table.combine_chunks())
+        return found
+
+    def _flush(self) -> None:
+        for key, buffer in self._buffers.items():
+            if buffer:
+                part = self._table(self.schema.type(key), buffer)
+                self._parts.setdefault(key, []).append(part)
+                self._count_bytes(part.nbytes)
+        self._buffers.clear()
+
+    def _table(self, owner: NodeType | EdgeType, buffer: Sequence[tuple[Row, int]]) -> pa.Table:
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {}
+        for column in owner.columns():
+            values = [row.get(column.name) for row, _ in buffer]
+            if column.type.is_blob:
+                values = self.policy.settle(values)
+            columns[column.name] = column_array(column.type, values)
+        columns[FILE] = pa.array([self._file] * len(buffer), type=pa.int32())
+        columns[LINE] = pa.array([line for _, line in buffer], type=pa.int64())
+        return pa.table(columns)
+
+    def _count_bytes(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._bytes_max:
+            raise ResourceLimit(
+                "bytes held in memory by a load in process",
+                self._bytes_max,
+                self._bytes,
+                remedy="Load on Spark (`--engine spark`), or raise OMNIGRAPH_LOAD_BYTES_MAX.",
+            )
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    """Rows by file and line: a block is parsed type by type, not line by line."""
+    import numpy as np
+
+    place = rows[FILE].to_numpy().astype(np.int64) << 40 | rows[LINE].to_numpy()
+    if np.all(place[1:] >= place[:-1]):
+        return rows
+    return rows.take(np.argsort(place, kind="stable"))

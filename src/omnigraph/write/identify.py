@@ -1,0 +1,151 @@
+"""Ids of loaded rows: derived from keys, given by the input, or made.
+
+For a keyed node the id follows from the key; an id that the input gives besides must be the same.
+The compatible reading also takes an id that spells the key differently, rewrites it, and rewrites
+the ends of edges of the same input that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.constraints import Report, Violation
+from omnigraph.constraints.edges import ends
+from omnigraph.constraints.rows import report_rows
+from omnigraph.constraints.spelling import as_array, derive_ids
+from omnigraph.errors import InvalidValue
+from omnigraph.ids import new_ulids
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(slots=True)
+class Identified:
+    """Rows with ids. ``fresh`` are the types whose ids were all made here."""
+
+    rows: dict[str, pa.Table] = field(default_factory=dict)
+    fresh: set[str] = field(default_factory=set)
+
+
+def identify(
+    schema: AcceptedSchema, rows: Mapping[str, pa.Table], report: Report, *, strict: bool
+) -> Identified:
+    """Give every row its id; reports ids that contradict their key."""
+    result = Identified()
+    rewritten: dict[str, dict[str, str]] = {}
+    for key, table in sorted(rows.items(), reverse=True):  # nodes first: edges follow their ids
+        owner = schema.type(key)
+        if owner.key_properties:
+            assert isinstance(owner, NodeType)
+            table = _keyed(owner, table, report, strict, rewritten)
+        else:
+            if isinstance(owner, EdgeType) and rewritten:
+                table = _follow(owner, table, rewritten)
+            if table["id"].null_count == table.num_rows:
+                result.fresh.add(key)
+            table = _set(table, "id", _filled(as_array(table["id"])))
+        result.rows[key] = table
+    return result
+
+
+def _keyed(
+    owner: NodeType,
+    table: pa.Table,
+    report: Report,
+    strict: bool,
+    rewritten: dict[str, dict[str, str]],
+) -> pa.Table:
+    import pyarrow.compute as pc
+
+    given, derived = as_array(table["id"]), derive_ids(owner, table)
+    table = _set(table, "id", derived)
+    other = pc.fill_null(pc.not_equal(given, derived), False)
+    if not pc.any(other).as_py():
+        return table
+    if not strict:
+        other = _rewrite(owner, table, given, other, report, rewritten)
+    if pc.any(other).as_py():
+        problem = "given, and the key gives another id"
+        report_rows(report, owner, _set(table, "id", given), "key", "id", other, problem)
+    return table
+
+
+def _rewrite(
+    owner: NodeType,
+    table: pa.Table,
+    given: pa.Array,
+    other: Any,
+    report: Report,
+    rewritten: dict[str, dict[str, str]],
+) -> Any:
+    """Note legacy spellings of ids; returns which of ``other`` are no spelling of their key."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = rewritten.setdefault(owner.key, {})
+    unknown = [False] * table.num_rows
+    for at in pc.indices_nonzero(other).to_pylist():
+        old, new = given[at].as_py(), table["id"][at].as_py()
+        if not _spells(owner, old, new):
+            unknown[at] = True
+        elif names.setdefault(old, new) != new:
+            message = f"{owner.name}: the id {old!r} stands for two nodes"
+            place = report.place(table, at)
+            report.add(Violation("key", message, owner.key, old, "id", *place))
+    return pa.array(unknown)
+
+
+def _spells(owner: NodeType, old: str, new: str) -> bool:
+    """Whether an id is another spelling of the one value that the key holds."""
+    if len(owner.key_properties) != 1:
+        return False
+    kind = owner.properties[owner.key_properties[0]].type
+    for value in (old, _number(old)):
+        try:
+            if value is not None and kind.spell(kind.accept(value)) == new:
+                return True
+        except InvalidValue:
+            continue
+    return False
+
+
+def _number(text: str) -> int | float | bool | None:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return None
+
+
+def _follow(owner: EdgeType, table: pa.Table, rewritten: dict[str, dict[str, str]]) -> pa.Table:
+    """The same edges with their ends under the ids that nodes have now."""
+    import pyarrow as pa
+
+    for column, node_key in ends(owner):
+        names = rewritten.get(node_key)
+        if names:
+            moved = [names.get(end, end) for end in table[column].to_pylist()]
+            table = _set(table, column, pa.array(moved, type=pa.string()))
+    return table
+
+
+def _filled(ids: pa.Array) -> pa.Array:
+    """The ids with fresh ones where none was given."""
+    import pyarrow.compute as pc
+
+    if not ids.null_count:
+        return ids
+    made = new_ulids(ids.null_count)
+    return made if ids.null_count == len(ids) else pc.replace_with_mask(ids, ids.is_null(), made)
+
+
+def _set(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)

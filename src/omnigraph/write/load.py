@@ -1,0 +1,280 @@
+"""Loading in process: read everything, check everything, commit once.
+
+Input is read completely before anything is decided, so records may come in any order. One load is
+one commit, also when the input is empty; a load that fails has written nothing and reports all that
+is wrong with its input.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from omnigraph.commit.prepared import PreparedWrite, WriteInfo
+from omnigraph.constraints import FILE, LINE, Report, TypeImage
+from omnigraph.constraints.rows import check_required, check_values
+from omnigraph.errors import InvalidInput, ReadSetConflict
+from omnigraph.manifest.rows import Commit
+from omnigraph.schema import AcceptedSchema
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.changes import Preparer
+from omnigraph.write.committing import Attempt, Committer, WriteOptions
+from omnigraph.write.gather import Gathered
+from omnigraph.write.identify import identify
+from omnigraph.write.ndjson import CompatibleReader, StrictReader
+from omnigraph.write.records import RecordReader
+from omnigraph.write.sources import Format, SourceFile, find_files, from_bytes, opened, recognise
+from omnigraph.write.tabular import find_type, read_csv, read_parquet, read_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Mode = Literal["append", "merge", "overwrite"]
+MODES: Final[tuple[str, ...]] = get_args(Mode)
+
+LoadSource = Any
+"""A path, a glob, bytes, an Arrow table, an iterable of records, or a mapping of types to those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a load is. ``phase`` is ``read``, ``check`` or ``done``."""
+
+    phase: str
+    bytes_read: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSpec:
+    """What to load and how to read it."""
+
+    source: LoadSource
+    mode: Mode
+    type_name: str | None = None
+    columns: Mapping[str, str] | None = None
+    format: Format | None = None
+    strict: bool = True
+    progress: Callable[[Progress], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load did: records per type, and its commit."""
+
+    branch: str
+    mode: str
+    nodes: Mapping[str, int]
+    edges: Mapping[str, int]
+    commit: Commit | None
+    base_branch: str | None = None
+    branch_created: bool = False
+    repeated: bool = field(default=False, compare=False)
+
+    @property
+    def total(self) -> int:
+        return sum(self.nodes.values()) + sum(self.edges.values())
+
+    def to_json(self, uri: str | None = None) -> dict[str, Any]:
+        """The wire form."""
+        body: dict[str, Any] = {} if uri is None else {"uri": uri}
+        return body | {
+            "branch": self.branch,
+            "base_branch": self.base_branch,
+            "branch_created": self.branch_created,
+            "mode": self.mode,
+            "nodes": _counts_json(self.nodes),
+            "edges": _counts_json(self.edges),
+            "total_entities": self.total,
+            "actor_id": None if self.commit is None else self.commit.actor,
+            "commit": None if self.commit is None else self.commit.to_json(),
+        }
+
+
+def _counts_json(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [{"name": name, "entities_loaded": counts[name]} for name in sorted(counts)]
+
+
+class Load:
+    """One load: ``read`` its input against a schema, then ``commit`` it to a branch."""
+
+    def __init__(self, spec: LoadSpec, schema: AcceptedSchema, policy: BlobPolicy) -> None:
+        if spec.mode not in MODES:
+            raise InvalidInput(
+                f"{spec.mode!r} is not a mode of loading", remedy=f"Use one of {', '.join(MODES)}."
+            )
+        self._spec = spec
+        self._schema = schema
+        self._report = Report()
+        policy = policy.keeping(spec.mode == "overwrite")
+        self._gathered = Gathered(schema, self._report, policy)
+        self._rows: dict[str, pa.Table] = {}
+        self._image: dict[str, TypeImage] = {}
+        self._bytes_read = 0
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Read all input; raises one error with everything that is wrong with single records."""
+        self._read_source(self._spec.source, self._spec.type_name)
+        self._rows = self._gathered.finish()
+        self._tell("check")
+        found = identify(self._schema, self._rows, self._report, strict=self._spec.strict)
+        for key in sorted(found.rows):
+            owner, rows = self._schema.type(key), found.rows[key]
+            self._image[key] = TypeImage(
+                rows,
+                replaces_all=self._spec.mode == "overwrite",
+                must_be_new=self._spec.mode == "append",
+                fresh=key in found.fresh,
+                last_wins=self._spec.mode == "merge" and not owner.key_properties,
+            )
+        if self._report:  # unread records are missing from the image: check rows, not the whole
+            for key, change in self._image.items():
+                check_required(self._schema.type(key), change.rows, self._report)
+                check_values(self._schema.type(key), change.rows, self._report)
+        self._report.raise_any()
+
+    def _read_source(self, source: LoadSource, type_name: str | None) -> None:
+        import pyarrow as pa
+
+        if isinstance(source, str | os.PathLike):
+            for file in find_files(source):
+                self._read_file(file, type_name)
+        elif isinstance(source, bytes | bytearray | memoryview):
+            self._read_file(from_bytes(bytes(source)), type_name)
+        elif isinstance(source, Mapping):
+            for name, inner in source.items():
+                self._read_source(inner, name)
+        elif isinstance(source, pa.Table | pa.RecordBatch):
+            self._gathered.begin_file(f"<{_required(type_name)}>")
+            owner = find_type(self._schema, _required(type_name))
+            batch = isinstance(source, pa.RecordBatch)
+            table = pa.Table.from_batches([source]) if batch else source
+            read_table(self._gathered, owner, table, self._spec.columns)
+        elif isinstance(source, Iterable):
+            self._read_records(source, type_name)
+        else:
+            raise InvalidInput(
+                f"cannot load from {type(source).__name__}",
+                remedy="Give a path, bytes, an Arrow table, records, or a mapping of types.",
+            )
+
+    def _read_file(self, file: SourceFile, type_name: str | None) -> None:
+        self._gathered.begin_file(file.name)
+        with opened(file) as stream:
+            kind = self._spec.format or recognise(file, stream)
+            if kind == "ndjson" and type_name is None:
+                if self._spec.strict:
+                    StrictReader(self._gathered, self._count).read(stream)
+                else:
+                    CompatibleReader(self._gathered).read(stream)
+                return
+            if type_name is None:
+                raise InvalidInput(
+                    f"{file.name} is {kind}: its rows do not say their type",
+                    remedy="Say which type the rows are of (`--type Person`).",
+                )
+            owner = find_type(self._schema, type_name)
+            read = read_parquet if kind == "parquet" else read_csv
+            read(self._gathered, owner, stream, self._spec.columns, file.name)
+
+    def _read_records(self, records: Iterable[Any], type_name: str | None) -> None:
+        """Records in the load format, or plain values of one type."""
+        self._gathered.begin_file("<records>")
+        reader = RecordReader(self._gathered, strict=self._spec.strict)
+        if type_name is None:
+            for number, record in enumerate(records, 1):
+                reader.read(record, number)
+            return
+        owner = find_type(self._schema, type_name)
+        self._gathered.occurs(owner.key)
+        for number, values in enumerate(records, 1):
+            reader.read(_wrapped(owner.kind, owner.name, values), number)
+
+    def _count(self, size: int) -> None:
+        self._bytes_read += size
+        self._tell("read")
+
+    def _tell(self, phase: str) -> None:
+        if self._spec.progress is not None:
+            self._spec.progress(Progress(phase, self._bytes_read, self._gathered.rows))
+
+    # -- committing --------------------------------------------------------------------------------
+
+    @property
+    def touched(self) -> list[str]:
+        """The type keys that occur in the input."""
+        return list(self._image)
+
+    def commit(self, committer: Committer, options: WriteOptions) -> LoadResult:
+        """Make the load one commit on a branch."""
+        outcome = committer.run(
+            options,
+            lambda attempt: self._prepare(attempt, options.info),
+            retry=lambda: self._spec.mode != "overwrite",
+            digest=self._digest,
+        )
+        self._tell("done")
+        result = outcome.result
+        return LoadResult(
+            options.branch,
+            self._spec.mode,
+            result["nodes"],
+            result["edges"],
+            outcome.commit,
+            repeated=outcome.repeated,
+        )
+
+    def _prepare(
+        self, attempt: Attempt, info: WriteInfo
+    ) -> tuple[PreparedWrite, Mapping[str, Any]]:
+        if attempt.schema.hash != self._schema.hash:
+            raise ReadSetConflict("schema", self._schema.hash, attempt.schema.hash)
+        preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
+        report = Report(files=self._report.files)
+        prepared = preparer.prepare(self._image, info, report=report)
+        return prepared, self._counts()
+
+    def _counts(self) -> dict[str, dict[str, int]]:
+        counts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
+        for key, rows in self._rows.items():
+            kind, _, name = key.partition(":")
+            counts[kind + "s"][name] = rows.num_rows
+        return counts
+
+    def _digest(self) -> str:
+        """What identifies the request: its mode and its rows as they were read, without places."""
+        import pyarrow as pa
+
+        digest = hashlib.sha256(self._spec.mode.encode())
+        for key, rows in self._rows.items():
+            digest.update(key.encode())
+            sink = pa.BufferOutputStream()
+            plain = rows.drop_columns([FILE, LINE])
+            with pa.ipc.new_stream(sink, plain.schema) as writer:
+                writer.write_table(plain)
+            digest.update(sink.getvalue())
+        return digest.hexdigest()
+
+
+def _wrapped(kind: str, name: str, values: Any) -> Any:
+    """Plain values of one type as a record; an edge names its ends `from` and `to`."""
+    if not isinstance(values, Mapping):
+        return values
+    if kind == "node":
+        return {"type": name, "data": values}
+    outside = {field: values[field] for field in ("from", "to") if field in values}
+    data = {field: value for field, value in values.items() if field not in outside}
+    return {"edge": name, **outside, "data": data}
+
+
+def _required(type_name: str | None) -> str:
+    if type_name is None:
+        raise InvalidInput(
+            "a table needs the name of its type", remedy="Pass type= or a mapping of types."
+        )
+    return type_name

@@ -1,0 +1,131 @@
+"""The writing half of a graph handle: every way to change a graph, as methods.
+
+Each makes one commit or none. All of them take a message, an actor and metadata for the commit, an
+expected head (the write fails if the branch is elsewhere) and an idempotency key (a repeated
+request returns the first one's commit).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.commit.prepared import WriteInfo
+from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.manifest.branches import all_branches
+from omnigraph.manifest.branching import create_branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MAIN
+from omnigraph.write.batch import Batch
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.committing import Committer, WriteOptions
+from omnigraph.write.load import Load, LoadResult, LoadSource, LoadSpec, Mode, Progress
+from omnigraph.write.mutate import Mutation, MutationResult, MutationSpec
+from omnigraph.write.sources import Format
+from omnigraph.write.upkeep import tend
+
+
+class WriteMethods:
+    """Mixed into ``Graph``."""
+
+    _repository: Repository
+    _transaction: WriteTransaction
+    _blobs: BlobPolicy
+
+    @contextmanager
+    def write(
+        self,
+        branch: str = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Iterator[Batch]:
+        """Collect changes in a ``with`` block; they become one commit when it ends."""
+        self._transaction.require_writable()
+        info = WriteInfo("write", actor, message, dict(metadata or {}))
+        options = WriteOptions(branch, info, expected_head, idempotency_key)
+        batch = Batch(self._committer(), options, self._blobs)
+        yield batch
+        if batch.commit() is not None:
+            self._tend(branch, batch.touched)
+
+    def load(
+        self,
+        source: LoadSource,
+        *,
+        mode: Mode,
+        branch: str = MAIN,
+        from_: str | None = None,
+        type: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        format: Format | None = None,
+        strict: bool = True,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        idempotency_key: str | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> LoadResult:
+        """Load records as one commit: ``append`` (strict insert), ``merge`` (upsert by id) or
+        ``overwrite`` (replace every type that occurs in the input).
+
+        ``source`` is a path, directory, glob or URI (NDJSON, Parquet or CSV, also compressed),
+        bytes, an Arrow table, an iterable of records, or a mapping of type names to any of these.
+        Tables need ``type`` and may rename ``columns``. With ``from_`` a missing branch is created
+        from that one. Raises one error that lists everything wrong with the input.
+        """
+        self._transaction.require_writable()
+        spec = LoadSpec(source, mode, type, columns, format, strict, progress)
+        missing = branch not in all_branches(self._repository.main.current())
+        create_from = from_ if missing else None
+        committer = self._committer()
+        schema = committer.attempt(branch if create_from is None else create_from).schema
+        load = Load(spec, schema, self._blobs)
+        load.read()
+        if create_from is not None:
+            create_branch(self._repository, branch, create_from)
+        info = WriteInfo("load", actor, message, dict(metadata or {}))
+        options = WriteOptions(branch, info, expected_head, idempotency_key)
+        result = load.commit(committer, options)
+        self._tend(branch, load.touched)
+        return replace(result, base_branch=from_, branch_created=create_from is not None)
+
+    def mutate(
+        self,
+        query: str,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        branch: str = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MutationResult:
+        """Run a write query as one commit. A query that changes nothing makes none.
+
+        ``name`` picks one query of a text that holds several. With ``expected_head`` the call fails
+        with ``PreconditionFailed`` when the branch is elsewhere, also when nothing would change.
+        """
+        self._transaction.require_writable()
+        mutation = Mutation(MutationSpec(query, name, params), self._blobs, self._repository.clock)
+        info = WriteInfo("mutation", actor, message, dict(metadata or {}))
+        options = WriteOptions(branch, info, expected_head, idempotency_key)
+        result = mutation.commit(self._committer(), options)
+        if result.commit is not None and not result.repeated:
+            self._tend(branch, mutation.touched)
+        return result
+
+    def _committer(self) -> Committer:
+        return Committer(self._repository, self._transaction)
+
+    def _tend(self, branch: str, type_keys: list[str]) -> None:
+        """Light upkeep after a write."""
+        tend(self._repository, self._transaction, self._repository.branch(branch), type_keys)

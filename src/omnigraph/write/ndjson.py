@@ -1,0 +1,290 @@
+"""Newline-delimited JSON: the strict reader, and the compatible one for older clients.
+
+The strict reader takes a block of lines, sorts them by type and lets Arrow parse all lines of one
+type at once. Arrow is as strict as we are (duplicate members, unknown fields, numbers that do not
+fit) in everything but a few points, which are checked here; whatever it refuses is read again line
+by line, which gives the exact message and place, or the row.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from omnigraph.constraints.conform import conform
+from omnigraph.errors import ResourceLimit
+from omnigraph.schema import EdgeType, NodeType
+from omnigraph.types import PropertyType
+from omnigraph.write.gather import Gathered
+from omnigraph.write.records import RecordReader, parse_strict
+from omnigraph.write.rows import column_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_BYTES: Final = 8 << 20
+LINE_BYTES_MAX: Final = 256 << 20
+"""One record must fit into memory several times over while it is parsed."""
+
+BOM: Final = b"\xef\xbb\xbf"
+_HEAD: Final = re.compile(rb'\{[ \t]*"(type|edge)"[ \t]*:[ \t]*"([^"\\]*)"')
+_Lines = tuple[list[bytes], list[int]]  # texts and line numbers, parallel
+
+
+class StrictReader:
+    """Reads NDJSON into ``gathered``; call ``read`` once per file."""
+
+    def __init__(self, gathered: Gathered, progress: Callable[[int], None] | None = None) -> None:
+        self._gathered = gathered
+        self._records = RecordReader(gathered, strict=True)
+        self._progress = progress
+        self._schemas: dict[tuple[str, bool], pa.Schema] = {}
+
+    def read(self, stream: IO[bytes]) -> None:
+        """All records of one stream of bytes."""
+        number = 1
+        for block in _blocks(stream):
+            lines = block.split(b"\n")
+            if number == 1 and lines[0].startswith(BOM):
+                lines[0] = lines[0][len(BOM) :]
+            self._read_block(lines, number, _is_utf8(block))
+            number += block.count(b"\n")
+            if self._progress is not None:
+                self._progress(len(block))
+
+    def _read_block(self, lines: list[bytes], first: int, is_utf8: bool) -> None:
+        groups: dict[bytes, _Lines] = {}
+        odd: _Lines = ([], [])
+        prefix, group = b"\n", odd
+        for number, line in enumerate(lines, first):
+            text = line.strip(b" \t\r")
+            if not text:
+                continue
+            if not text.startswith(prefix):
+                head = _HEAD.match(text)
+                prefix = b"\n" if head is None else head[0]
+                group = odd if head is None else groups.setdefault(head[0], ([], []))
+            chosen = group if text.endswith(b"}") else odd
+            chosen[0].append(text)
+            chosen[1].append(number)
+        slow = list(zip(*odd, strict=True))
+        for head_text, found in groups.items():
+            owner = self._owner(head_text) if is_utf8 else None
+            if owner is None or not self._read_fast(owner, *found):
+                slow += zip(*found, strict=True)
+        slow.sort(key=itemgetter(1))  # problems are reported in the order of the lines
+        self._read_slowly(slow)
+
+    def _owner(self, head_text: bytes) -> NodeType | EdgeType | None:
+        head = _HEAD.match(head_text)
+        assert head is not None
+        name = head[2].decode("utf-8")
+        schema = self._gathered.schema
+        return schema.nodes.get(name) if head[1] == b"type" else schema.edge(name)
+
+    def _read_slowly(self, lines: list[tuple[bytes, int]]) -> None:
+        for text, number in lines:
+            try:
+                record = parse_strict(text.decode("utf-8"))
+            except UnicodeDecodeError:
+                self._gathered.problem("syntax", "the line is not UTF-8", number)
+            except ValueError as problem:
+                self._gathered.problem("syntax", _json_problem(problem), number)
+            else:
+                self._records.read(record, number)
+
+    # -- whole groups ------------------------------------------------------------------------------
+
+    def _read_fast(
+        self, owner: NodeType | EdgeType, texts: list[bytes], numbers: list[int]
+    ) -> bool:
+        """All lines of one type at once; False when they must be looked at one by one."""
+        import pyarrow as pa
+
+        parsed = self._parse(owner, texts)
+        if parsed is None or not _framed(parsed, texts):
+            return False
+        columns: dict[str, Any] = {}
+        for name, field in (("src", "from"), ("dst", "to")):
+            if isinstance(owner, EdgeType):
+                if parsed[field].null_count:
+                    return False
+                columns[name] = parsed[field]
+        data = parsed["data"].combine_chunks()
+        for column in owner.columns():
+            if column.name in columns:
+                continue
+            values = _member(data, column.name)
+            if column.property_id is None:
+                columns[column.name] = values
+                continue
+            found = conform(values, column.type)
+            if found.problems:
+                return False
+            columns[column.name] = self._column(column.type, found)
+        ordered = {column.name: columns[column.name] for column in owner.columns()}
+        self._gathered.add_columns(owner, ordered, pa.array(numbers, type=pa.int64()))
+        return True
+
+    def _column(self, kind: PropertyType, found: Any) -> Any:
+        if found.values is None:
+            return found.column
+        return column_array(kind, self._gathered.policy.settle(found.values))
+
+    def _parse(self, owner: NodeType | EdgeType, texts: list[bytes]) -> pa.Table | None:
+        """The lines as Arrow reads them: with times as text, or else as numbers."""
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        data = b"\n".join(texts)
+        for times_as_text in (True, False):
+            schema = self._arrow_schema(owner, times_as_text)
+            if schema is None:
+                continue
+            try:
+                return arrow_json.read_json(
+                    io.BytesIO(data),
+                    read_options=arrow_json.ReadOptions(block_size=max(len(data), 1) + 1),
+                    parse_options=arrow_json.ParseOptions(
+                        explicit_schema=schema, unexpected_field_behavior="error"
+                    ),
+                )
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+                continue
+        return None
+
+    def _arrow_schema(self, owner: NodeType | EdgeType, times_as_text: bool) -> pa.Schema | None:
+        """The shape of a line; None when numbers for times make no difference to it."""
+        import pyarrow as pa
+
+        kinds = {item.name: item.type for item in owner.properties.values()}
+        has_times = any(kind.scalar.family in ("date", "datetime") for kind in kinds.values())
+        if not times_as_text and not has_times:
+            return None
+        found = self._schemas.get((owner.key, times_as_text))
+        if found is None:
+            members = [pa.field("id", pa.string())]
+            members += [pa.field(n, _json_type(k, times_as_text)) for n, k in kinds.items()]
+            outside = ["edge", "from", "to"] if isinstance(owner, EdgeType) else ["type"]
+            fields = [pa.field(name, pa.string()) for name in outside]
+            found = pa.schema([*fields, pa.field("data", pa.struct(members))])
+            self._schemas[owner.key, times_as_text] = found
+        return found
+
+
+class CompatibleReader:
+    """Reads a stream of JSON values, however they are laid out, under the compatible rules."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        self._gathered = gathered
+        self._records = RecordReader(gathered, strict=False)
+
+    def read(self, stream: IO[bytes]) -> None:
+        """All records of one stream; problems cite the number of the record."""
+        data = stream.read(LINE_BYTES_MAX + 1)
+        if len(data) > LINE_BYTES_MAX:
+            raise _too_long(len(data))
+        try:
+            text = data.removeprefix(BOM).decode("utf-8")
+        except UnicodeDecodeError:
+            self._gathered.problem("syntax", "the input is not UTF-8", None)
+            return
+        number = 0
+        try:
+            for number, record in enumerate(_values(text), 1):
+                self._records.read(record, number)
+        except ValueError as problem:
+            self._gathered.problem("syntax", _json_problem(problem), number + 1)
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The JSON values of a text, one after the other."""
+    decoder = json.JSONDecoder()
+    at, end = 0, len(text)
+    while True:
+        while at < end and text[at] in " \t\r\n":
+            at += 1
+        if at == end:
+            return
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except RecursionError:
+            raise ValueError("the JSON is nested too deep") from None
+        yield value
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Blocks that end where a line ends. Only the last may lack its newline."""
+    rest = b""
+    while True:
+        read = stream.read(BLOCK_BYTES)
+        if not read:
+            break
+        cut = read.rfind(b"\n") + 1
+        if not cut:
+            rest += read
+            if len(rest) > LINE_BYTES_MAX:
+                raise _too_long(len(rest))
+            continue
+        block, rest = rest + read[:cut], read[cut:]
+        yield block
+    if rest:
+        yield rest
+
+
+def _too_long(size: int) -> ResourceLimit:
+    return ResourceLimit(
+        "bytes of one record", LINE_BYTES_MAX, size, remedy="Split the record; is it one line?"
+    )
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _framed(parsed: pa.Table, texts: list[bytes]) -> bool:
+    """Exactly one record per line, and no `data` that is null rather than absent."""
+    import pyarrow.compute as pc
+
+    if parsed.num_rows != len(texts):
+        return False
+    data = parsed["data"]
+    if not data.null_count:
+        return True
+    missing = pc.indices_nonzero(pc.is_null(data)).to_pylist()
+    return all(b'"data"' not in texts[at] and b"\\" not in texts[at] for at in missing)
+
+
+def _member(data: pa.StructArray, name: str) -> pa.Array:
+    """One member of a struct column, null where the struct is."""
+    import pyarrow.compute as pc
+
+    return pc.struct_field(data, name)
+
+
+def _json_type(kind: PropertyType, times_as_text: bool) -> pa.DataType:
+    """What Arrow should read for a property; ``conform`` makes the stored type of it."""
+    import pyarrow as pa
+
+    family = kind.scalar.family
+    if family in ("date", "datetime"):
+        item = pa.string() if times_as_text else pa.int64()
+    elif family == "float":
+        item = pa.float64()
+    else:
+        item = pa.string() if family == "blob" else kind.scalar.arrow_type()
+    return pa.list_(item) if kind.is_list or kind.is_vector else item
+
+
+def _json_problem(problem: ValueError) -> str:
+    if isinstance(problem, json.JSONDecodeError):
+        return f"not one JSON object: {problem.msg} (column {problem.colno})"
+    return str(problem)

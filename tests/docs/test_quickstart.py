@@ -1,0 +1,35 @@
+"""The README's ten minutes work as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.docs.generate import DOCS
+
+
+def test_the_readme_works_as_written(tmp_path: Path) -> None:
+    readme = (DOCS.parent / "README.md").read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    (tmp_path / "people.pg").write_text(next(text for kind, text in blocks if kind == "pg"))
+    ran = 0
+    for kind, text in blocks:
+        if kind == "python":
+            _run([sys.executable, "-c", text], tmp_path)
+            ran += 1
+        for line in text.splitlines():
+            if kind == "" and line.startswith("omnigraph "):
+                words = line.split()[1:]
+                _run([sys.executable, "-m", "omnigraph.cli.main", *words], tmp_path)
+                ran += 1
+    assert ran >= 5
+
+
+def _run(command: list[str], where: Path) -> None:
+    done = subprocess.run(
+        command, cwd=where, capture_output=True, text=True, env=os.environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
