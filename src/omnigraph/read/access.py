@@ -7,9 +7,11 @@ rows in the same order.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -20,8 +22,9 @@ from omnigraph.read.cache import Cache
 from omnigraph.read.ordering import Rows, order_steps
 from omnigraph.read.probe import ProbedEdges, ProbedNodes
 from omnigraph.read.scan import has_lookup
-from omnigraph.read.tables import CachedEdges, CachedNodes
-from omnigraph.schema import AcceptedSchema
+from omnigraph.read.store import ArrayStore
+from omnigraph.read.tables import CachedEdges, CachedNodes, Kept
+from omnigraph.schema import AcceptedSchema, EdgeType
 
 if TYPE_CHECKING:
     from omnigraph.manifest.repository import Repository
@@ -138,7 +141,9 @@ class SnapshotTables:
         snapshot: SnapshotPins,
         schema: AcceptedSchema,
         cache: Cache,
+        store: ArrayStore | None = None,
     ) -> None:
+        self.store = store
         self.repository = repository
         self.snapshot = snapshot
         self.schema = schema
@@ -170,9 +175,21 @@ class SnapshotTables:
             kind = self.schema.edges[name]
             rows, key = self.snapshot.pin(kind.key).rows, self.key(kind.key)
             ends = (self.nodes(kind.source), self.nodes(kind.target))
-            found = CachedEdges(kind, rows, key, self.cache, self.opener(kind.key), *ends)
+            kept = None if self.store is None else partial(self._kept, kind)
+            opener = self.opener(kind.key)
+            found = CachedEdges(kind, rows, key, self.cache, opener, *ends, kept)
             self._edges[name] = found
         return found
+
+    def _kept(self, kind: EdgeType) -> Kept:
+        """Where the adjacency of an edge type is kept, named by every table it is made from."""
+        assert self.store is not None
+        parts = [self.repository.location.uri, self.repository.graph_id]
+        for key in (kind.key, f"node:{kind.source}", f"node:{kind.target}"):
+            ref = self.snapshot.pin(key).ref
+            uuid = self.repository.tables.transaction(ref).uuid
+            parts += [ref.path, ref.branch or "", str(ref.version), uuid or ""]
+        return self.store, json.dumps(parts)
 
     def table(self, key: str) -> CachedNodes | CachedEdges:
         return self.nodes(key[5:]) if key.startswith("node:") else self.edges(key[5:])
@@ -187,15 +204,19 @@ class SnapshotTables:
         return lambda: self.repository.tables.open(ref)
 
     def steps(
-        self, pattern: Pattern, known: Collection[str], restricted: Collection[str]
+        self,
+        pattern: Pattern,
+        known: Collection[str],
+        restricted: Collection[str],
+        needed: Collection[str] = (),
     ) -> tuple[Step, ...]:
         """The order of evaluation: the same for every execution on this snapshot."""
-        key = (id(pattern), frozenset(known), frozenset(restricted))
+        key = (id(pattern), frozenset(known), frozenset(restricted), frozenset(needed))
         found = self._steps.get(key)
         if found is None or found[0] is not pattern:
             if len(self._steps) >= STEPS_MAX:
                 self._steps.clear()
-            found = (pattern, tuple(order_steps(pattern, known, self.rows, restricted)))
+            found = (pattern, tuple(order_steps(pattern, known, self.rows, restricted, needed)))
             self._steps[key] = found
         return found[1]
 

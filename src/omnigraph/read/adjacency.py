@@ -53,6 +53,12 @@ class Adjacency:
         places = np.arange(total, dtype=np.int64) + np.repeat(low - (ends - counts), counts)
         return Hits(origin, self.nodes[places], self.edges[places])
 
+    def counts_of(self, nodes: Ints, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:
+        """How many neighbours of each node are in a mask over all of them."""
+        before = np.zeros(len(mask) + 1, dtype=np.int64)
+        np.cumsum(mask, out=before[1:])
+        return np.asarray(before[self.starts[nodes + 1]] - before[self.starts[nodes]])
+
     def connected(self, first: Ints, second: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Whether ``second[i]`` is a neighbour of ``first[i]``: a binary search for every pair."""
         low, high = self.starts[first], self.starts[first + 1]

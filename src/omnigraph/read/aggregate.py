@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from omnigraph.query.expressions import Aggregate, Expression, WholeEntity
+from omnigraph.query.expressions import Aggregate, Expression, PropertyOf, WholeEntity
 from omnigraph.query.plan import Group
 from omnigraph.read.evaluate import Evaluator
-from omnigraph.read.frame import Frame, group_rows
+from omnigraph.read.frame import Frame, add_up, group_rows
 from omnigraph.read.order import string_ranks
+from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.types import PropertyType
 
@@ -63,11 +64,18 @@ def _codes(expression: Expression, frame: Frame, evaluator: Evaluator) -> Ints |
     """Numbers that are equal where the key is; None for a key that is the same everywhere."""
     if isinstance(expression, WholeEntity):
         return frame.columns[expression.variable]
+    if isinstance(expression, PropertyOf):
+        table = evaluator.tables[expression.variable]
+        ordinals = frame.columns[expression.variable]
+        if isinstance(table, CachedTable) and frame.rows > table.rows:
+            every = Frame(table.rows, {expression.variable: table.all})
+            codes = _codes(expression, every, evaluator)
+            return None if codes is None else codes[ordinals]
     value = evaluator.value(expression, frame)
     if isinstance(value, Literal):
         return None
-    codes: Any = value.data if value.is_numpy else None
-    if codes is None:
+    codes = value.data
+    if not value.is_numpy:
         codes = _arrow_codes(value)
     elif value.valid is not None:
         dense = np.unique(codes, return_inverse=True)[1].astype(np.int64) + 1
@@ -113,11 +121,7 @@ def _count(
     if valid is not None:
         groups = groups[valid]
         weight = None if weight is None else weight[valid]
-    if weight is None:
-        return Values(expression.type, np.bincount(groups, minlength=count).astype(np.int64))
-    total = np.zeros(count, dtype=np.int64)
-    np.add.at(total, groups, weight)
-    return Values(expression.type, total)
+    return Values(expression.type, add_up(groups, count, weight))
 
 
 def _extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> Values:
@@ -153,10 +157,7 @@ def _with_nulls(values: Values, present: Mask, kind: Any) -> Values:
 def _sum(
     expression: Aggregate, data: Ints, groups: Ints, count: int, weight: Ints | None
 ) -> Values:
-    sizes = np.bincount(groups, minlength=count)
-    if weight is not None:
-        sizes = np.zeros(count, dtype=np.int64)
-        np.add.at(sizes, groups, weight)
+    sizes = add_up(groups, count, weight)
     totals: list[Any]
     if data.dtype.kind == "f":
         totals = _float_sums(data, groups, count)

@@ -42,6 +42,7 @@ from omnigraph.read.profile import Profile
 from omnigraph.read.rank import Ranker
 from omnigraph.read.result import Result, Target
 from omnigraph.read.search.searcher import Searcher
+from omnigraph.read.store import ArrayStore, default_store
 from omnigraph.schema import AcceptedSchema
 
 PREPARED_MAX: Final = 512
@@ -82,10 +83,12 @@ class Reader:
         repository: Repository,
         *,
         cache: Cache | None = None,
+        store: ArrayStore | None = None,
         embedder: Callable[[], Embedder] = embedder_from_environment,
     ) -> None:
         self.repository = repository
         self.cache = cache if cache is not None else shared_cache()
+        self.store = store if store is not None else default_store()
         self.embedder = embedder
         self.touches = Touches()
         self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
@@ -140,7 +143,7 @@ class Reader:
         found = self._tables.get(key)
         if found is None:
             schema = self.schema(snapshot)
-            found = SnapshotTables(self.repository, snapshot, schema, self.cache)
+            found = SnapshotTables(self.repository, snapshot, schema, self.cache, self.store)
             self._tables.keep(key, found)
         return found
 

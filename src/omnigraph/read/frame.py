@@ -13,6 +13,7 @@ import numpy as np
 
 from omnigraph.read.values import Ints, Mask
 
+_EXACT_FLOAT_MAX = 2**53
 ORIGIN = "#origin"
 """The column of a negated pattern that says which outer row a match extends."""
 
@@ -65,20 +66,14 @@ class Frame:
         return plain.take(rows)
 
     def collapse(self) -> Frame:
-        """Equal rows become one row of their common weight, in the order of their first."""
+        """Equal rows become one row of their common weight."""
         if self.rows < 2:
             return self
         groups, first = group_rows(list(self.columns.values()), self.rows)
         if len(first) == self.rows:
             return self
-        weight = self.weight if self.weight is not None else None
-        if weight is None:
-            counts = np.bincount(groups, minlength=len(first)).astype(np.int64)
-        else:
-            counts = np.zeros(len(first), dtype=np.int64)
-            np.add.at(counts, groups, weight)
         columns = {name: column[first] for name, column in self.columns.items()}
-        return Frame(len(first), columns, counts)
+        return Frame(len(first), columns, add_up(groups, len(first), self.weight))
 
 
 START = Frame(1, {})
@@ -94,11 +89,25 @@ def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
         more = _dense(column)
         codes = codes * (int(more.max(initial=0)) + 1) + more
         codes = _dense(codes)
-    _, first, groups = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
+    # Written backwards, so that the first row of each code is what stays.
+    first = np.full(int(codes.max(initial=-1)) + 1, rows, dtype=np.int64)
+    first[codes[::-1]] = np.arange(rows - 1, -1, -1)
+    present = np.flatnonzero(first < rows)
+    order = present[np.argsort(first[present], kind="stable")]
     place = np.empty(len(first), dtype=np.int64)
-    place[order] = np.arange(len(first))
-    return place[groups], first[order]
+    place[order] = np.arange(len(order))
+    return place[codes], first[order]
+
+
+def add_up(groups: Ints, count: int, weight: Ints | None) -> Ints:
+    """How many matches each group has."""
+    if weight is None:
+        return np.bincount(groups, minlength=count).astype(np.int64)
+    if int(weight.sum()) < _EXACT_FLOAT_MAX:
+        return np.bincount(groups, weights=weight, minlength=count).astype(np.int64)
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, groups, weight)
+    return total
 
 
 def _dense(column: Ints) -> Ints:

@@ -18,7 +18,7 @@ from omnigraph.query.expressions import EntityType, variables
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
 from omnigraph.read import sets
-from omnigraph.read.adjacency import Adjacency
+from omnigraph.read.adjacency import Adjacency, Hits
 from omnigraph.read.evaluate import Evaluator, Gathers
 from omnigraph.read.frame import ORIGIN, START, Frame, group_rows
 from omnigraph.read.limits import Guard
@@ -45,7 +45,11 @@ class Tables(Protocol):
     def edges(self, name: str) -> Edges: ...
 
     def steps(
-        self, pattern: Pattern, known: Collection[str], restricted: Collection[str]
+        self,
+        pattern: Pattern,
+        known: Collection[str],
+        restricted: Collection[str],
+        needed: Collection[str] = (),
     ) -> tuple[Step, ...]: ...
 
 
@@ -60,9 +64,9 @@ class Matcher:
     restricted: Mapping[str, Ints] = field(default_factory=dict)
     only_existence: bool = False
 
-    def match(self, pattern: Pattern, needed: Iterable[str], start: Frame = START) -> Frame:
+    def match(self, pattern: Pattern, needed: Collection[str], start: Frame = START) -> Frame:
         """The matches of a pattern that extend ``start``, with the columns ``needed``."""
-        steps = self.tables.steps(pattern, start.columns, self.restricted)
+        steps = self.tables.steps(pattern, start.columns, self.restricted, needed)
         inner = self._inside(pattern)
         wanted = _wanted_after(steps, frozenset(needed) | ({ORIGIN} & start.columns.keys()))
         frame = start
@@ -166,9 +170,7 @@ class Matcher:
         known = frame.columns[expand.source if forward else expand.target]
         walk = self._walk(expand, "out" if forward else "in")
         if self._counts_only(step, later):
-            distinct = step.edge is None
-            counts = walk.edges.count(walk.direction, known, distinct=distinct)
-            return frame.weigh(counts)
+            return frame.weigh(self._counts(step, walk, known))
         if step.edge is not None:
             return self._follow_edges(step.edge, found, walk, known, frame)
         reached = self._reach(walk, expand, known, reverse=not forward)
@@ -200,9 +202,35 @@ class Matcher:
         return (
             step.expand.max_hops == 1
             and not step.expand.undirected
-            and not any(item.predicates or item.name in later for item in tested)
-            and step.found.name not in self.restricted
+            and not any(item.name in later for item in tested)
         )
+
+    def _counts(self, step: Follow, walk: Walk, known: Ints) -> Ints:
+        """How many acceptable neighbours each known node has."""
+        edges, way = walk.edges, walk.direction
+        distinct = step.edge is None
+        tested = [item for item in (step.found, step.edge) if item is not None]
+        if not any(item.predicates or item.name in self.restricted for item in tested):
+            return edges.count(way, known, distinct=distinct)
+        if isinstance(edges, CachedEdges):
+            adjacency = edges.adjacency(way, distinct=distinct)
+            if int(adjacency.degrees(known).sum()) > len(adjacency.nodes) // 2:
+                return adjacency.counts_of(known, self._accepted(step, adjacency))
+        hits = edges.expand(way, known, distinct=distinct)
+        mask = self._accepted(step, hits)
+        return np.bincount(hits.origin[mask], minlength=len(known))
+
+    def _accepted(self, step: Follow, hits: Hits | Adjacency) -> Mask:
+        """Which neighbours and edges satisfy what is known about their variables."""
+        nodes, edges = (
+            (hits.nodes, hits.edges) if isinstance(hits, Adjacency) else (hits.node, hits.edge)
+        )
+        mask = np.ones(len(nodes), dtype=bool)
+        for variable, ordinals in ((step.found, nodes), (step.edge, edges)):
+            found = None if variable is None else self._accepts(variable, ordinals)
+            if found is not None:
+                mask &= found
+        return mask
 
     def _reach(self, walk: Walk, expand: Expand, known: Ints, *, reverse: bool) -> Reached:
         if expand.max_hops == 1:

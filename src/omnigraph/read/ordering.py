@@ -57,16 +57,29 @@ def estimate_scan(variable: PatternVariable, rows: Rows, restricted: Collection[
 
 
 def order_steps(
-    pattern: Pattern, known: Collection[str], rows: Rows, restricted: Collection[str] = ()
+    pattern: Pattern,
+    known: Collection[str],
+    rows: Rows,
+    restricted: Collection[str] = (),
+    needed: Collection[str] = (),
 ) -> list[Step]:
-    """The steps of a pattern when the variables ``known`` are there already."""
-    return _Ordering(pattern, known, rows, restricted).run()
+    """The steps of a pattern when the variables ``known`` are there already.
+
+    What the answer does not need is found last, where counting it is enough.
+    """
+    return _Ordering(pattern, known, rows, restricted, needed).run()
 
 
 class _Ordering:
     def __init__(
-        self, pattern: Pattern, known: Collection[str], rows: Rows, restricted: Collection[str]
+        self,
+        pattern: Pattern,
+        known: Collection[str],
+        rows: Rows,
+        restricted: Collection[str],
+        needed: Collection[str],
     ) -> None:
+        self._needed = needed
         self._pattern = pattern
         self._variables = {item.name: item for item in pattern.variables}
         self._known = set(known)
@@ -138,9 +151,13 @@ class _Ordering:
         ]
         if not open_:
             return None
-        return min(
-            open_, key=lambda item: (estimate_scan(item, self._rows, self._restricted), item.name)
-        )
+        return min(open_, key=self._start_key)
+
+    def _start_key(self, variable: PatternVariable) -> tuple[float, bool, int, str]:
+        """Fewest first; of equals what the answer needs, then what most edges touch."""
+        touching = sum(variable.name in (e.source, e.target) for e in self._pattern.expands)
+        estimate = estimate_scan(variable, self._rows, self._restricted)
+        return estimate, variable.name not in self._needed, -touching, variable.name
 
     def _follow(self, expand: Expand) -> None:
         self._expands.remove(expand)

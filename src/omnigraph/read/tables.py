@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from omnigraph.read.adjacency import Adjacency, Hits, build_adjacency
 from omnigraph.read.cache import Cache
+from omnigraph.read.store import ArrayStore
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import STRING, PropertyType
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
     from omnigraph.storage.tables import PinnedTable
 
 Direction = Literal["out", "in"]
+Kept: TypeAlias = tuple[ArrayStore, str]
+"""Where derived arrays are kept, and what names the tables they are made from."""
 
 ID_TYPE: Final = PropertyType(STRING)
 LOOKUPS_MAX: Final = 1_000
 """More ids than this are found in one pass over all ids."""
+KEPT_ROWS_MIN: Final = 100_000
+"""The adjacency of fewer edges is made again in less time than a file takes."""
 _LOOKUP_BYTES: Final = 160
 """What one entry of a dictionary from id to ordinal takes, roughly."""
 
@@ -152,11 +157,13 @@ class CachedEdges(CachedTable):
         open_table: Callable[[], PinnedTable],
         source: CachedNodes,
         target: CachedNodes,
+        kept: Callable[[], Kept] | None = None,
     ) -> None:
         super().__init__(kind, rows, key, cache, open_table)
         self._source = source
         self._target = target
         self._links = (key, source.key, target.key)
+        self._kept = kept
 
     def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits:
         """The neighbours of nodes along or against the edges; parallel edges once if distinct."""
@@ -180,6 +187,25 @@ class CachedEdges(CachedTable):
         return self.cache.get((self._links, direction, distinct), make)
 
     def _build(self, direction: Direction) -> Adjacency:
+        if self._kept is None or self.rows < KEPT_ROWS_MIN:
+            return self._make(direction)
+        store, name = self._kept()
+        name = f"{name}/{direction}"
+        found = store.read(name)
+        if found is not None:
+            return Adjacency(found["starts"], found["nodes"], found["edges"])
+        made = self._make(direction)
+        store.write(name, {"starts": made.starts, "nodes": made.nodes, "edges": made.edges})
+        return made
+
+    def is_kept(self, direction: Direction) -> bool:
+        """Whether another process has left the adjacency on disk."""
+        if self._kept is None or self.rows < KEPT_ROWS_MIN:
+            return False
+        store, name = self._kept()
+        return store.has(f"{name}/{direction}")
+
+    def _make(self, direction: Direction) -> Adjacency:
         ends = self.cache.get((self._links, "ends"), self._find_ends)
         if direction == "out":
             return build_adjacency(ends.source, ends.target, self._source.rows)
