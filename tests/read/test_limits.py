@@ -1,0 +1,175 @@
+"""Limits, cancellation, bad input, and memory that stays bounded."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omnigraph.errors import (
+    CommitNotFound,
+    InvalidInput,
+    LanguageError,
+    OmnigraphError,
+    ParameterError,
+    QueryCancelled,
+    QueryNotFound,
+    QueryTimeout,
+    ResourceLimit,
+)
+from omnigraph.graph import Graph
+from omnigraph.read.cache import Cache
+from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.limits import Limits
+from tests.read.graphs import load_graph, make_graph
+
+ALL = "query q() { match { $c: Curator } return { $c.handle } }"
+
+AGE = "query q($x: I32) { match { $c: Curator  $c.age = $x } return { $c } }"
+HANDLE = "query q($x: String) { match { $c: Curator { handle: $x } } return { $c } }"
+ITEMS = "query q($x: [I64]) { match { $c: Curator  $x contains $c.age } return { $c } }"
+
+
+@pytest.fixture(scope="module")
+def museum(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    return load_graph(tmp_path_factory.mktemp("m") / "g", "mus")
+
+
+def test_a_product_of_billions_is_refused_before_it_is_made(museum: Graph) -> None:
+    variables = "  ".join(f"$v{at}: Curator" for at in range(18))
+    text = f"query q() {{ match {{ {variables} }} return {{ $v0.handle, $v17.handle }} }}"
+    with pytest.raises(ResourceLimit) as failed:
+        museum.query(text)
+    assert failed.value.details["resource"] in ("query_memory_bytes", "query_result_rows")
+
+
+def test_a_product_that_is_only_counted_is_not_made_at_all(museum: Graph) -> None:
+    variables = "  ".join(f"$v{at}: Curator" for at in range(18))
+    text = f"query q() {{ match {{ {variables} }} return {{ count($v3) as n }} }}"
+    assert museum.query(text).rows() == [{"n": 4**18}]
+
+
+def test_a_negation_that_does_not_fit_is_asked_in_parts(tmp_path: Path) -> None:
+    schema = "node N { k: String @key  v: I32 }"
+    records = [{"type": "N", "data": {"k": str(at), "v": at}} for at in range(60)]
+    graph = make_graph(tmp_path / "g", schema, records)
+    text = "query q() { match { $a: N  not { $b: N  $b.v > $a.v } } return { $a.k } }"
+    small = ReadOptions(limits=Limits(memory_bytes=48 * 200))
+    assert graph.query(text, options=small).rows() == [{"a.k": "59"}]
+
+
+def test_more_rows_than_allowed_are_refused(museum: Graph) -> None:
+    with pytest.raises(ResourceLimit) as failed:
+        museum.query(ALL, options=ReadOptions(limits=Limits(rows_max=3)))
+    assert failed.value.details == {"resource": "query_result_rows", "limit": 3, "actual": 4}
+    limited = ALL.replace("} }", "} limit 3 }")
+    assert len(museum.query(limited, options=ReadOptions(limits=Limits(rows_max=3)))) == 3
+
+
+def test_a_query_that_takes_too_long_is_given_up(
+    museum: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = iter(range(0, 10_000, 5))
+    monkeypatch.setattr("omnigraph.read.limits.time.monotonic", lambda: next(ticks))
+    with pytest.raises(QueryTimeout) as failed:
+        museum.query(ALL, options=ReadOptions(limits=Limits(timeout_ms=100)))
+    assert failed.value.details["limit_ms"] == 100
+
+
+def test_a_cancelled_query_stops(museum: Graph) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(QueryCancelled):
+        museum.query(ALL, options=ReadOptions(cancelled=cancelled))
+
+
+@pytest.mark.parametrize(
+    ("text", "params", "kind"),
+    [
+        (AGE, {}, ParameterError),
+        (AGE, {"x": 5.5}, ParameterError),
+        (AGE, {"x": 2**31}, ParameterError),
+        (AGE.replace("I32", "F64"), {"x": float("nan")}, ParameterError),
+        (HANDLE, {"x": None}, ParameterError),
+        (ITEMS, {"x": [1, None]}, ParameterError),
+        ("query q() { match { $c: Curator } return { $d.x } }", None, LanguageError),
+        ("", None, QueryNotFound),
+        ('query q() { insert Hall { code: "x" } }', None, LanguageError),
+        ("query q() {" + " " * 1_000_000 + "}", None, LanguageError),
+        ("query q() { match { $c: Curator " + "not { " * 3_000, None, LanguageError),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_input_is_a_typed_error(
+    museum: Graph, text: str, params: Any, kind: type[OmnigraphError]
+) -> None:
+    with pytest.raises(kind) as failed:
+        museum.query(text, params=params)
+    assert failed.value.remedy
+
+
+def test_a_commit_that_does_not_exist_is_not_found(museum: Graph) -> None:
+    with pytest.raises(CommitNotFound):
+        museum.query(ALL, at="01JUNKJUNKJUNKJUNKJUNKJUNK")
+
+
+def test_more_parameters_than_declared_are_ignored(museum: Graph) -> None:
+    assert len(museum.query(ALL, params={"extra": 1})) == 4
+    with pytest.raises(InvalidInput):
+        museum.query(ALL, params={"extra": {"an": "object"}})
+
+
+def test_a_read_keeps_its_snapshot_and_a_commit_can_be_read_again(tmp_path: Path) -> None:
+    graph = load_graph(tmp_path / "g", "mus")
+    before = graph.snapshot().commit_id
+    graph.create_branch("dev")
+    with graph.write() as w:
+        w.insert("Curator", {"handle": "ed"})
+    assert len(graph.query(ALL)) == 5
+    at = graph.query(ALL, at=before)
+    assert (len(at), at.commit_id, at.target.snapshot) == (4, before, before)
+    assert len(graph.query(ALL, branch="dev")) == 4
+
+
+def test_the_cache_stays_within_its_bytes_over_changing_versions(tmp_path: Path) -> None:
+    graph = load_graph(tmp_path / "g", "mus")
+    cache = Cache(20_000)
+    reader = Reader(graph._repository, cache=cache)
+    text = (
+        "query q() { match { $c: Curator  $c mentors{1,3} $d } return { $c, $d } order { $d.age } }"
+    )
+    for at in range(30):
+        with graph.write() as w:
+            w.insert("Curator", {"handle": f"x{at}", "tags": ["a"] * at})
+        reader.query(text)
+        assert cache.nbytes <= 20_000
+    assert len(cache) > 0
+
+
+def test_something_larger_than_the_cache_is_used_but_not_kept() -> None:
+    cache = Cache(10)
+    assert len(cache.get("a", lambda: np.zeros(100))) == 100
+    assert (cache.nbytes, len(cache)) == (0, 0)
+
+
+def test_what_many_threads_want_is_made_once() -> None:
+    cache, made = Cache(1 << 20), []
+    barrier = threading.Barrier(8)
+
+    def make() -> Any:
+        made.append(1)
+        return np.zeros(3)
+
+    def ask() -> None:
+        barrier.wait()
+        cache.get("k", make)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
