@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,12 +40,13 @@ class TableDrift:
             for made in self.made_by
         }
 
-    def all_resolved(self, state: ManifestState) -> bool:
-        """Whether every operation behind it is marked as abandoned: nothing of it can be wanted."""
-        return all(
-            operation is not None and state.row(f"abandoned:{operation}") is not None
-            for operation in self.operations()
-        )
+    def is_wanted_by_nobody(self, state: ManifestState, pending: Collection[str]) -> bool:
+        """Whether nothing of it can ever be published, given the operations with a record.
+
+        That is so for what an abandoned operation moved, and for a roll-back that no record asks
+        for any more: had it been needed, its version would be the published one.
+        """
+        return all(_is_refuse(made.operation, state, pending) for made in self.made_by)
 
     def seen_from(self, operation_id: str, transaction: str) -> Movement:
         """Classify the drift by who made each version, never by counting versions."""
@@ -55,6 +57,15 @@ class TableDrift:
         only = self.made_by[0]
         as_planned = len(self.made_by) == 1 and only.operation == operation_id
         return Movement.OURS if as_planned and only.uuid == transaction else Movement.UNDONE
+
+
+def _is_refuse(made_by: str | None, state: ManifestState, pending: Collection[str]) -> bool:
+    if made_by is None:
+        return False
+    operation = made_by.removeprefix(ROLLBACK_PREFIX)
+    if state.row(f"abandoned:{operation}") is not None:
+        return True
+    return made_by.startswith(ROLLBACK_PREFIX) and operation not in pending
 
 
 def find_drift(store: TableStore, published: TableRef) -> TableDrift:

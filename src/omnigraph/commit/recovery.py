@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from omnigraph.commit.audit import Action, AuditRow, append_audit
@@ -25,7 +26,7 @@ from omnigraph.commit.ownership import this_process
 from omnigraph.commit.pending import Pending, PendingRecords
 from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
-from omnigraph.errors import Conflict, Contention, ObjectExists
+from omnigraph.errors import Conflict, Contention, Drift, ObjectExists
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.history import find_commit
@@ -107,20 +108,30 @@ class Recovery:
                     restored[pin.key] = pin.ref
             try:
                 requirements = Requirements(tables=restored)
-                self._publish_roll_back(branch, operation_id, "unknown", changes, requirements)
+                outcome = dict.fromkeys(restored, "rolled back")
+                self._publish_roll_back(
+                    branch, operation_id, "unknown", changes, requirements, outcome
+                )
             except Conflict:
                 continue
             return True
         raise _keeps_moving(operation_id)
 
-    def heal_resolved_drift(self, branch: Branch, pin: TablePin, drift: TableDrift) -> None:
-        """Undo what an already abandoned operation still moved: restore and re-pin, no commit."""
-        operation_id = new_ulid()
-        change = self._restore(branch, pin, drift, operation_id)
-        requirements = Requirements(tables={pin.key: pin.ref})
-        self._repository.manifest(branch).publish(
-            Publication(operation_id, branch.name, requirements, (change,))
-        )
+    def heal_drift(self, branch: Branch, pin: TablePin, drift: TableDrift) -> None:
+        """Undo what nobody wants: restore the published content and re-pin, without a commit.
+
+        The restore goes by the name of the operation it undoes, so that whoever finds it
+        unfinished knows that it can be finished or undone, too.
+        """
+        undone = (drift.made_by[-1].operation or "").removeprefix(ROLLBACK_PREFIX)
+        try:
+            change = self._restore(branch, pin, drift, undone)
+            requirements = Requirements(tables={pin.key: pin.ref})
+            self._repository.manifest(branch).publish(
+                Publication(new_ulid(), branch.name, requirements, (change,))
+            )
+        except Conflict as conflict:
+            log.info("somebody else is healing %s: %s", pin.key, conflict.message)
 
     # -- one record -------------------------------------------------------------------------------
 
@@ -176,6 +187,9 @@ class Recovery:
     def _roll_back(
         self, branch: Branch, record: RecoveryRecord, decision: Decision
     ) -> tuple[Commit | None, dict[str, str]]:
+        mark = decision.state.row(f"abandoned:{record.operation_id}")
+        if mark is not None:
+            return self._already_rolled_back(branch, record, decision, mark)
         changes: list[TableChange] = []
         outcome: dict[str, str] = {}
         restored: dict[str, TableRef] = {}
@@ -193,9 +207,23 @@ class Recovery:
             restored[pin.key] = pin.ref
         requirements = Requirements(tables=restored)
         commit = self._publish_roll_back(
-            branch, record.operation_id, record.kind, changes, requirements
+            branch, record.operation_id, record.kind, changes, requirements, outcome
         )
         return commit, outcome
+
+    def _already_rolled_back(
+        self, branch: Branch, record: RecoveryRecord, decision: Decision, mark: Row
+    ) -> tuple[Commit | None, dict[str, str]]:
+        """The decision was published before; what came after it is drift that nobody wants."""
+        for planned in record.tables:
+            pin, drift = decision.state.pins.get(planned.key), decision.drifts[planned.key]
+            if pin is None or not planned.writes_in_place(pin) or not drift.exists:
+                continue
+            if drift.is_wanted_by_nobody(decision.state, ()):
+                self.heal_drift(branch, pin, drift)
+        commit_id = mark.metadata.get("commit_id")
+        commit = None if commit_id is None else find_commit(decision.state, commit_id)
+        return commit, dict(mark.metadata.get("tables", {}))
 
     def _publish_roll_back(
         self,
@@ -204,10 +232,13 @@ class Recovery:
         kind: str,
         changes: list[TableChange],
         requirements: Requirements,
+        outcome: Mapping[str, str],
     ) -> Commit | None:
-        """Record the restored versions and mark the operation, in one publish."""
+        """Record the restored versions and mark the operation, in one publish.
+
+        The mark also says what was done, for a resolver that comes after one that died here.
+        """
         now = self._repository.clock.now_us()
-        mark = Row(f"abandoned:{operation_id}", Kind.ABANDONED, {"kind": kind, "at_us": now})
         commit = None
         if changes:
             commit = Commit(
@@ -219,6 +250,13 @@ class Recovery:
                 operation_id=ROLLBACK_PREFIX + operation_id,
                 message=f"undo the unfinished {kind} {operation_id}",
             )
+        done = {
+            "kind": kind,
+            "at_us": now,
+            "commit_id": None if commit is None else commit.commit_id,
+            "tables": dict(outcome),
+        }
+        mark = Row(f"abandoned:{operation_id}", Kind.ABANDONED, done)
         hit("recovery.before_publish")
         published = self._repository.manifest(branch).publish(
             Publication(new_ulid(), branch.name, requirements, tuple(changes), commit, put=(mark,))
@@ -229,17 +267,25 @@ class Recovery:
     def _restore(
         self, branch: Branch, pin: TablePin, drift: TableDrift, operation_id: str
     ) -> TableChange:
-        """Bring the published content back as the newest version, unless that was done already."""
+        """Bring the published content back as the newest version, unless that was done already.
+
+        A restore of any other version than the published one does not count: it was staged
+        before that version was published and came too late.
+        """
         rollback = ROLLBACK_PREFIX + operation_id
         last = drift.made_by[-1]
-        if last.operation == rollback and last.uuid is not None:
+        done = last.operation == rollback and last.restores == pin.ref.version
+        if done and last.uuid is not None:
             restored, transaction = drift.newest, last.uuid
         else:
             properties = {OPERATION_PROPERTY: rollback, KIND_PROPERTY: "restore"}
             newest = self._store.open(drift.newest)
             staged = stage_restore(newest, pin.ref.version, pin.rows, properties)
             hit("recovery.before_restore")
-            restored, transaction = self._store.commit(staged).ref, staged.uuid
+            try:
+                restored, transaction = self._store.commit(staged).ref, staged.uuid
+            except Drift as moved:  # Lance never refuses a restore: somebody was faster
+                raise Contention(f"{pin.key} moved while it was being restored") from moved
             hit("recovery.after_restore")
         return TableChange(
             pin.key,

@@ -106,16 +106,15 @@ class WriteTransaction:
             raise VersionConflict(pin.key, pin.ref.version, now.ref.version if now else None)
         if self.recovery.resolve(branch):
             return
-        if drift.all_resolved(state):
-            self.recovery.heal_resolved_drift(branch, pin, drift)
+        pending = {
+            found.record.operation_id
+            for found in self.recovery.pending.of_branch(branch.incarnation)
+        }
+        if drift.is_wanted_by_nobody(state, pending):
+            self.recovery.heal_drift(branch, pin, drift)
             return
-        covering = [
-            pending.record.operation_id
-            for pending in self.recovery.pending.of_branch(branch.incarnation)
-            if pending.record.operation_id in drift.operations()
-        ]
-        fresh = find_drift(self._store, pin.ref)
-        if not covering and fresh == drift:
+        covering = sorted(pending & drift.operations())
+        if not covering and find_drift(self._store, pin.ref) == drift:
             newest = self._repository.manifest(branch).current().pins.get(pin.key)
             if newest is not None and newest.ref == pin.ref:
                 raise _uncovered(pin, drift)
@@ -157,10 +156,10 @@ class WriteTransaction:
             except OutcomeUnknown:
                 raise  # touching anything now could harm: whoever looks the id up decides
             except CommitRefused as refusal:
-                self._undo(branch, record, moved - 1)
+                self._undo(branch, record, holding, moved - 1)
                 raise self._lost_to_another_writer(branch, record, refusal) from refusal
             except OmnigraphError:
-                visible = self._undo(branch, record, moved)
+                visible = self._undo(branch, record, holding, moved)
                 if visible is not None:
                     return visible
                 raise
@@ -219,18 +218,23 @@ class WriteTransaction:
             )
         hit("record.after_delete")
 
-    def _undo(self, branch: Branch, record: RecoveryRecord, moved: int) -> Commit | None:
+    def _undo(
+        self, branch: Branch, record: RecoveryRecord, holding: Holding, moved: int
+    ) -> Commit | None:
         """After a failure between A and C: leave the branch as it was.
 
         Returns the commit if it turns out that only an answer was lost and the write is visible.
         """
         pending = Pending(record.path, record)
         try:
+            holding.prove()
             if moved:
                 resolution = self.recovery.resolve_own(branch, record)
                 return resolution.commit if resolution.action is Action.ROLLED_FORWARD else None
             self.recovery.pending.remove(pending)
             return None
+        except OwnershipLost as lost:
+            return self._decided_by_another(branch, record, lost)
         except OmnigraphError as second:
             log.warning("the failed write %s waits: %s", record.operation_id, second.message)
             return self._leave_aborted(branch, pending, second)
@@ -255,12 +259,26 @@ class WriteTransaction:
     def _decided_by_another(
         self, branch: Branch, record: RecoveryRecord, lost: OwnershipLost
     ) -> Commit | None:
-        """Another process took this write over: success if it was published, else the error."""
-        state = self._repository.manifest(branch).current()
-        decision = decide(self._store, record, state)
-        if decision.way is Way.PUBLISHED:
-            return decision.commit
-        raise lost
+        """Another process took this write over: success if it published it, else the error.
+
+        Until it has decided, the write must not be called undone: whoever repeats it then would
+        write twice.
+        """
+        deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
+        while True:
+            state = self._repository.manifest(branch).current()
+            decision = decide(self._store, record, state)
+            if decision.way is Way.PUBLISHED:
+                return decision.commit
+            if record.commit is None or state.row(f"abandoned:{record.operation_id}") is not None:
+                raise lost
+            if self._repository.clock.monotonic() > deadline:
+                raise OutcomeUnknown(
+                    "this write was paused for longer than its lease; another process took it "
+                    "over and has not decided it yet",
+                    details={"commit_id": record.operation_id},
+                ) from lost
+            time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
     def _lost_to_another_writer(
         self, branch: Branch, record: RecoveryRecord, refusal: Conflict

@@ -97,6 +97,7 @@ class TransactionInfo:
     uuid: str | None
     operation: str | None
     kind: str | None
+    restores: int | None = None  # the older version whose content this one brought back
 
 
 @dataclass(slots=True)
@@ -229,6 +230,8 @@ class TableStore:
 
     def transaction(self, ref: TableRef) -> TransactionInfo:
         """Who made this version."""
+        from lance import LanceOperation
+
         pinned = self.open(ref)
         try:
             made = pinned.dataset.read_transaction(ref.version)
@@ -246,6 +249,7 @@ class TableStore:
             str(made.uuid),
             properties.get(OPERATION_PROPERTY),
             properties.get(KIND_PROPERTY),
+            made.operation.version if isinstance(made.operation, LanceOperation.Restore) else None,
         )
 
     # -- the steps that move something ------------------------------------------------------------

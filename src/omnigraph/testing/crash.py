@@ -18,7 +18,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import omnigraph
 from omnigraph.errors import GraphNotFound, OmnigraphError
@@ -79,6 +78,14 @@ class Scene:
         return kill_writer(self.pair, place)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a child that lived to tell said: the code of its error, the failpoints it reached."""
+
+    error: str | None
+    reached: dict[str, int]
+
+
 class Stuck(Exception):
     """A child did something other than finish or die as planned."""
 
@@ -88,11 +95,11 @@ def discover(kind: str, uri: str) -> list[Pair]:
     writer_kinds()[kind].prepare(uri)
     counting = ";".join(f"{name}=count" for name in failpoints.NAMES)
     finished = run_child(["write", uri, kind, "0"], counting)
-    if finished is None:
-        raise Stuck(f"{kind} died although nothing was to kill it")
+    if finished is None or finished.error is not None:
+        raise Stuck(f"{kind} did not succeed although nothing was in its way")
     return [
         Pair(kind, name, nth + 1)
-        for name, times in finished["reached"].items()
+        for name, times in finished.reached.items()
         for nth in range(times)
     ]
 
@@ -102,8 +109,7 @@ def kill_writer(pair: Pair, uri: str) -> Scene:
     writer_kinds()[pair.kind].prepare(uri)
     bystander = _opened(uri)
     before = commit_ids(uri) if bystander is not None else frozenset()
-    if run_child(["write", uri, pair.kind, "0"], f"{pair.failpoint}@{pair.nth}=kill"):
-        raise Stuck("the failpoint was not reached")
+    _kill(["write", uri, pair.kind, "0"], pair.failpoint, pair.nth)
     return Scene(pair, uri, before, frozenset(pending_operations(uri)), bystander)
 
 
@@ -116,7 +122,8 @@ def write_on(scene: Scene) -> Trial:
     """Go on writing through a handle that was open all the time, without opening anything."""
     violations: list[str] = []
     try:
-        violations += _writing_on(scene, scene.bystander, recovered=scene.bystander is None)
+        if scene.bystander is not None:
+            violations += _writing_on(scene, scene.bystander, recovered=False)
     except OmnigraphError as failure:
         violations.append(f"{type(failure).__name__}: {failure}")
     return Trial(scene.pair, None, tuple(violations))
@@ -127,28 +134,42 @@ def kill_recovery(scene: Scene, failpoint: str, nth: int = 1) -> Trial:
     return _trial(scene, (failpoint, nth))
 
 
-def run_child(arguments: list[str], armed: str) -> dict[str, Any] | None:
-    """Run one child to its end; None when it was killed at its failpoint."""
+def start_child(arguments: list[str], armed: str) -> subprocess.Popen[str]:
+    """Start a child with these failpoints armed."""
     environment = {
         **os.environ,
         failpoints.ENVIRONMENT: armed,
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same code as this process
         "RUST_LOG": "error",
     }
-    done = subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-m", "omnigraph.testing.crash_child", *arguments],
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=CHILD_S_MAX,
-        check=False,
     )
-    if done.returncode == -signal.SIGKILL:
+
+
+def finish_child(child: subprocess.Popen[str]) -> Answer | None:
+    """Wait for a child to end; None when SIGKILL took it."""
+    try:
+        out, err = child.communicate(timeout=CHILD_S_MAX)
+    except subprocess.TimeoutExpired as stuck:
+        child.kill()
+        child.communicate()
+        raise Stuck(f"the child did not end within {CHILD_S_MAX:.0f} s") from stuck
+    if child.returncode == -signal.SIGKILL:
         return None
-    if done.returncode != 0:
-        raise Stuck(f"the child failed: {done.stderr.strip().splitlines()[-1:]}")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    if child.returncode != 0:
+        raise Stuck(f"the child failed: {err.strip()}")
+    told = json.loads(out)
+    return Answer(told["error"], told["reached"])
+
+
+def run_child(arguments: list[str], armed: str) -> Answer | None:
+    """Run one child to its end; None when it was killed at its failpoint."""
+    return finish_child(start_child(arguments, armed))
 
 
 # -- one trial ------------------------------------------------------------------------------------
@@ -160,16 +181,20 @@ def _trial(scene: Scene, second: tuple[str, int] | None) -> Trial:
     try:
         violations += _reading(scene, "after the kill")
         if second is not None:
-            failpoint, nth = second
-            if run_child(["recover", scene.uri], f"{failpoint}@{nth}=kill"):
-                raise Stuck("the failpoint in recovery was not reached")
+            _kill(["recover", scene.uri], *second)
             violations += _reading(scene, "after the kill in recovery")
         with counting() as reached:
             graph = _opened(scene.uri)
         violations += _writing_on(scene, graph)
-    except (Stuck, OmnigraphError, subprocess.TimeoutExpired) as failure:
+    except (Stuck, OmnigraphError) as failure:
         violations.append(f"{type(failure).__name__}: {failure}")
     return Trial(scene.pair, second, tuple(violations), reached)
+
+
+def _kill(arguments: list[str], failpoint: str, nth: int) -> None:
+    answer = run_child(arguments, f"{failpoint}@{nth}=kill")
+    if answer is not None:
+        raise Stuck(f"{failpoint}@{nth} was not reached, the child ended with {answer.error}")
 
 
 def _opened(uri: str) -> Graph | None:

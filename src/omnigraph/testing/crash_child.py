@@ -4,21 +4,34 @@
     python -m omnigraph.testing.crash_child recover URI
 
 Which failpoints are armed is in the environment (see ``omnigraph.storage.failpoints``). The line
-says how often each armed failpoint was reached; a killed child prints nothing.
+says how often each armed failpoint was reached, and the code of the error if the step ended in one
+of ours; a killed child prints nothing.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import omnigraph
+from omnigraph.errors import OmnigraphError
 from omnigraph.storage import failpoints
 from omnigraph.testing.crash_kinds import Target, writer_kinds
 
 
 def main(arguments: list[str]) -> None:
-    step, uri, *rest = arguments
+    answer: dict[str, Any] = {"error": None}
+    try:
+        _step(*arguments)
+    except OmnigraphError as error:
+        answer["error"] = error.code
+    reached = {name: failpoints.reached(name) for name in failpoints.NAMES}
+    answer["reached"] = {name: times for name, times in reached.items() if times}
+    print(json.dumps(answer), flush=True)
+
+
+def _step(step: str, uri: str, *rest: str) -> None:
     if step == "write":
         kind, number = rest
         writer_kinds()[kind].write(Target(uri), int(number))
@@ -26,8 +39,6 @@ def main(arguments: list[str]) -> None:
         omnigraph.open(uri)
     else:
         raise SystemExit(f"unknown step {step!r}")
-    reached = {name: failpoints.reached(name) for name in failpoints.NAMES}
-    print(json.dumps({"reached": {name: n for name, n in reached.items() if n}}), flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Where:
             ">": left > right,
             ">=": left >= right,
         }
-        return answers[self.operator]
+        return bool(answers[self.operator])
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import omnigraph
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.constraints.image import TypeImage
-from omnigraph.errors import Conflict, OmnigraphError, OwnershipLost, RecoveryRequired
+from omnigraph.errors import Conflict, OmnigraphError, OutcomeUnknown, RecoveryRequired
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -93,12 +93,11 @@ class Writer:
                 commit_id = self._write_on_types(number, snapshot, lists, appends)
         except OmnigraphError as error:
             refused = isinstance(error, Conflict | RecoveryRequired)
-            known = refused and not isinstance(error, OwnershipLost)
-            outcome = Outcome.FAILED if known else Outcome.UNKNOWN
+            outcome = Outcome.FAILED if refused else Outcome.UNKNOWN
             self._ledger.end(number, outcome, at=snapshot.commit_id, read=lists, error=error.code)
-            if not refused:
-                raise
-            return
+            if refused or isinstance(error, OutcomeUnknown):
+                return
+            raise
         self._ledger.end(number, Outcome.OK, at=snapshot.commit_id, read=lists, commit=commit_id)
         tend(self._repository, self._transaction, branch, [f"node:{name}" for name in types])
 

@@ -1,0 +1,51 @@
+"""A fixed sample of the crash matrix, and proof that no failpoint is left out of the whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.storage.failpoints import NAMES
+from omnigraph.testing.crash import Pair
+from omnigraph.testing.crash_kinds import writer_kinds
+from omnigraph.testing.crash_matrix import all_pairs, run_matrix, sample
+
+SAMPLE = 40
+SOURCE = Path(omnigraph.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
+    return all_pairs(tmp_path_factory.mktemp("discover"))
+
+
+@pytest.mark.slow
+def test_a_sample_of_pairs_converges_and_covers_every_failpoint(
+    pairs: list[Pair], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    matrix = run_matrix(sample(pairs, SAMPLE), tmp_path, second_kills_max=1)
+    with capsys.disabled():
+        print(f"\n{matrix.describe()}")
+    assert matrix.violations == []
+    assert len(matrix.pairs) == SAMPLE
+    assert set(NAMES) - matrix.failpoints == set()
+
+
+def test_every_writer_kind_reaches_failpoints(pairs: list[Pair]) -> None:
+    assert {pair.kind for pair in pairs} == set(writer_kinds())
+
+
+def test_the_sample_is_always_the_same(pairs: list[Pair]) -> None:
+    assert sample(pairs, SAMPLE) == sample(list(reversed(pairs)), SAMPLE)
+
+
+def test_every_failpoint_is_used_in_the_source_and_every_use_is_listed() -> None:
+    used = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for name in re.findall(r'\bhit\("([^"]+)"\)', path.read_text())
+    }
+    assert used == set(NAMES)
