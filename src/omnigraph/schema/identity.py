@@ -183,8 +183,7 @@ class _Minter:
         interfaces = {name: self.properties(item) for name, item in interfaces.items()}
         nodes = {name: self.properties(item) for name, item in nodes.items()}
         edges = {name: self.properties(item) for name, item in edges.items()}
-        return replace(
-            resolved,
+        return resolved._replace(
             interfaces=interfaces,
             nodes={name: self.lifetime(item) for name, item in nodes.items()},
             edges={name: self.lifetime(item) for name, item in edges.items()},
