@@ -167,12 +167,7 @@ class _Checker:
                     declaration.span,
                     remedy="Swap the bounds.",
                 )
-            # Adding zero turns -0.0 into 0.0, so that both spell the same shape.
-            self.ranges.add(
-                Range(
-                    name, None if low is None else low + 0.0, None if high is None else high + 0.0
-                )
-            )
+            self.ranges.add(Range(name, _plain_zero(low), _plain_zero(high)))
             return
         pattern = declaration.pattern or ""
         problem = pattern_problem(pattern)
