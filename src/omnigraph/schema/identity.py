@@ -61,8 +61,11 @@ class _Matcher:
                 if name in accepted:
                     self.claims[(kind, name)] = name
             for name, item in declared.items():
+                errors = self.diagnostics.error_count
                 before = self.match_type(kind, name, accepted)
-                found[item.key] = (before, self.match_properties(item, before))
+                found[item.key] = (before, {})
+                if self.diagnostics.error_count == errors:  # else every property would look new
+                    found[item.key] = (before, self.match_properties(item, before))
         return found
 
     def match_type(
