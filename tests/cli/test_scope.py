@@ -31,7 +31,7 @@ TAKEN = [(verb, flag) for verb in VERBS for flag in VERBS[verb][2]]
 
 
 class TestCapabilities:
-    @pytest.mark.parametrize(("verb", "flag"), REFUSED)
+    @pytest.mark.parametrize(("verb", "flag"), sorted(REFUSED))
     def test_a_flag_that_does_not_apply_is_refused(
         self, inline: Program, verb: str, flag: str
     ) -> None:
@@ -43,7 +43,7 @@ class TestCapabilities:
         assert re.fullmatch(expected + r"and does not apply\.", first)
         assert second.startswith("remedy: ")
 
-    @pytest.mark.parametrize(("verb", "flag"), TAKEN)
+    @pytest.mark.parametrize(("verb", "flag"), sorted(TAKEN))
     def test_a_flag_that_applies_is_not(self, inline: Program, verb: str, flag: str) -> None:
         arguments, _, _ = VERBS[verb]
         done = inline(*verb.split(), *arguments, flag, FLAGS[flag])

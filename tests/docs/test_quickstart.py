@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.docs.generate import ROOT
+from tests.docs.generate import DOCS
 
 
 def test_the_readme_works_as_written(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text()
+    readme = (DOCS.parent / "README.md").read_text()
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     (tmp_path / "people.pg").write_text(next(text for kind, text in blocks if kind == "pg"))
     ran = 0

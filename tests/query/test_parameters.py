@@ -41,6 +41,23 @@ def test_q14_every_problem_is_named_with_what_was_expected() -> None:
     assert isinstance(caught.value, LanguageError)
 
 
+@pytest.mark.parametrize("kind", ["String", "Bool", "I32", "U64", "F32", "F64", "Date", "Blob"])
+@pytest.mark.parametrize("suffix", ["", "?", "list", "vector"])
+def test_values_that_no_json_has_are_typed_errors_too(kind: str, suffix: str) -> None:
+    shapes = {"list": f"[{kind}]", "vector": "Vector(2)"}
+    wanted = (
+        declared(f"$a: {shapes.get(suffix, kind + suffix)}")
+        if kind != "Blob"
+        else declared("$a: Blob")
+    )
+    values = (object(), b"x", {1: 2}, [[1], [2]], (None, 1), float("nan"), 10**5000, -(10**5000))
+    for value in values:
+        with pytest.raises(ParameterError):
+            bind_parameters(wanted, {"a": value})
+        with pytest.raises(ParameterError):
+            bind_parameters(wanted, {"a": [value], 3: value}, mode="js_safe")
+
+
 def test_problems_are_bounded() -> None:
     many = {f"x{at}": {} for at in range(PROBLEMS_MAX * 3)}
     with pytest.raises(ParameterError) as caught:

@@ -25,6 +25,7 @@ NOUNS: Final = {
     "mutate": ("mutate", "Run a write query."),
     "export": ("export", "Write a graph out as NDJSON."),
     "blob": ("blob", "Read blobs."),
+    "query": ("query", "Run a read query."),
     "snapshot": ("snapshot", "Show what a branch of a graph holds."),
     "commit": ("commit", "Look at the history of a graph."),
     "branch": ("branch", "Create and list branches."),

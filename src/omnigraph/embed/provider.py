@@ -80,7 +80,8 @@ def checked_unit(numbers: Sequence[float], dimensions: int) -> Vector:
             remedy="Use a model that can give vectors of the property's width.",
             details={"expected": dimensions, "actual": len(numbers)},
         )
-    single = np.array(numbers, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        single = np.array(numbers, dtype=np.float32)
     length = math.sqrt(float(np.sum(single.astype(np.float64) ** 2)))
     if not np.isfinite(single).all() or not math.isfinite(length) or length == 0:
         raise EmbeddingFailure("the provider gave a vector that is zero or not finite")

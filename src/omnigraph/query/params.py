@@ -197,7 +197,9 @@ def _inferred(value: object) -> PropertyType:
 
 def _shown(value: object) -> str:
     """A value in the words of a message, cut where it is long."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a very large number"
     if isinstance(value, (str, int, float)) or value is None:
-        text = json.dumps(value) if not isinstance(value, int) or value is True else str(value)
+        text = json.dumps(value)
         return text if len(text) <= 40 else text[:40] + "…"
     return "an array" if isinstance(value, (list, tuple)) else "an object"

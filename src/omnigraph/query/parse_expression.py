@@ -57,7 +57,10 @@ class ExpressionParser(TokenStream):
         remedy: str | None = None,
     ) -> NoReturn:
         """Give up because of something already taken; ``known`` is what it could have been."""
+        known = tuple(known)
         hint = self.diagnostics.did_you_mean(self.source.slice(span), known)
+        if hint is None:
+            self.try_for(*known)
         self.fail(message, code=code, span=span, hint=hint, remedy=remedy)
 
     # Expressions
@@ -120,7 +123,8 @@ class ExpressionParser(TokenStream):
         found: list[ast.Expression] = []
         if not self.at(")"):
             found.append(self._argument(function, 0))
-            while self.accept(","):
+            while self.at(","):
+                self.advance()
                 found.append(self._argument(function, len(found)))
         if not function.required <= len(found) <= len(function.arguments):
             self.fail(

@@ -50,6 +50,8 @@ class ReadOptions:
     parameter_mode: ParameterMode = "standard"
     access: Access = "auto"
     profile: bool = False
+    file: str = "<query>"
+    """What messages call the text."""
     cancelled: threading.Event | None = None
 
 
@@ -85,7 +87,7 @@ class Reader:
         guard = Guard(options.limits, options.cancelled)
         snapshot = self.pin(branch, at)
         schema = self.schema(snapshot)
-        compiled = self.compile(text, name, schema, snapshot.schema_hash)
+        compiled = self.compile(text, name, schema, snapshot.schema_hash, options.file)
         compiled.require_read()
         bound = bind_parameters(compiled.plan.parameters, params, mode=options.parameter_mode)
         target = Target(None, at) if at is not None else Target(snapshot.branch.name, None)
@@ -117,7 +119,12 @@ class Reader:
         return found
 
     def compile(
-        self, text: str, name: str | None, schema: AcceptedSchema, schema_hash: str
+        self,
+        text: str,
+        name: str | None,
+        schema: AcceptedSchema,
+        schema_hash: str,
+        file: str = "<query>",
     ) -> CompiledQuery:
         """The compiled query, remembered by its text and schema."""
         if not isinstance(text, str):
@@ -128,7 +135,7 @@ class Reader:
             if found is not None:
                 self._compiled.move_to_end(key)
                 return found
-        found = compile_query(text, schema, name)
+        found = compile_query(text, schema, name, file=file)
         _remember(self._lock, self._compiled, key, found, COMPILED_MAX)
         return found
 
@@ -177,7 +184,7 @@ class _Run:
             table,
             self.plan.columns,
             self.schema,
-            [step.to_json() for step in profile.steps],
+            tuple(profile.steps),
         )
 
     def _tables(self) -> SnapshotTables:

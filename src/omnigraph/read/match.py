@@ -17,6 +17,7 @@ from omnigraph.errors import ResourceLimit
 from omnigraph.query.expressions import EntityType, variables
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
+from omnigraph.read import sets
 from omnigraph.read.adjacency import Adjacency
 from omnigraph.read.evaluate import Evaluator, Gathers
 from omnigraph.read.frame import ORIGIN, START, Frame, group_rows
@@ -66,7 +67,7 @@ class Matcher:
         frame = start
         for step, later in zip(steps, wanted, strict=True):
             self.guard.check()
-            with self.profile.step(step, frame) as done:
+            with self.profile.step(step, frame, self._access) as done:
                 frame = inner._run(step, frame, later)
                 frame = inner._shrink(frame, later)
                 done(frame)
@@ -102,6 +103,18 @@ class Matcher:
             case Without():
                 return frame.keep(~self._extended(step.anti_join, frame))
 
+    def _access(self, step: Step) -> str:
+        """How a step finds what it finds, in a word or two."""
+        match step:
+            case Scan():
+                table: object = self.tables.nodes(step.variable.type.name)
+                return "look-up" if isinstance(table, ProbedNodes) else "columns"
+            case Follow() | Connected():
+                table = self.tables.edges(step.expand.edge.name)
+                return "look-up" if isinstance(table, ProbedEdges) else "adjacency"
+            case _:
+                return ""
+
     # Scans
 
     def _scan(self, variable: PatternVariable, frame: Frame, later: frozenset[str]) -> Frame:
@@ -130,7 +143,7 @@ class Matcher:
             return None if every is None else np.asarray(every[ordinals])
         mask = np.ones(len(ordinals), dtype=bool)
         if allowed is not None:
-            mask &= np.isin(ordinals, allowed)
+            mask &= sets.among(ordinals, allowed)
         frame = Frame(len(ordinals), {variable.name: ordinals})
         for condition in variable.predicates:
             mask &= self.evaluator.truth(condition, frame)
@@ -245,7 +258,7 @@ class Matcher:
         low, high = expand.min_hops, expand.max_hops
         reached = walk.reach(starts, low, high, self.guard, reverse=False)
         keys = reached.origin.astype(np.int64) << 32 | reached.node
-        return np.isin(place.astype(np.int64) << 32 | target, keys)
+        return sets.among(place.astype(np.int64) << 32 | target, np.sort(keys))
 
     # Negation
 

@@ -59,7 +59,7 @@ def string_ranks(array: pa.Array) -> Ints:
     """Numbers that compare like strings do by their bytes; equal strings have equal numbers."""
     import pyarrow.compute as pc
 
-    ranks = pc.rank(array, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
+    ranks = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
     return np.asarray(ranks.to_numpy()).astype(np.int64)
 
 

@@ -22,6 +22,8 @@ class StepProfile:
 
     text: str
     depth: int
+    access: str
+    """How entities were found: in memory, or by look-up in the tables."""
     rows_in: int
     rows_out: int = 0
     time_ms: float = 0.0
@@ -30,6 +32,7 @@ class StepProfile:
         return {
             "step": self.text,
             "depth": self.depth,
+            "access": self.access,
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
             "time_ms": round(self.time_ms, 3),
@@ -47,11 +50,13 @@ class Profile:
         return Profile(self.enabled, self.depth + 1, self.steps)
 
     @contextmanager
-    def step(self, step: Step, frame: Frame) -> Iterator[Callable[[Frame], None]]:
+    def step(
+        self, step: Step, frame: Frame, access: Callable[[Step], str]
+    ) -> Iterator[Callable[[Frame], None]]:
         if not self.enabled:
             yield _ignore
             return
-        entry = StepProfile(describe_step(step), self.depth, frame.rows)
+        entry = StepProfile(describe_step(step), self.depth, access(step), frame.rows)
         self.steps.append(entry)
         started = time.perf_counter()
 

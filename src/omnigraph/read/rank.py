@@ -15,6 +15,7 @@ import numpy as np
 from omnigraph.errors import InvalidInput
 from omnigraph.query.expressions import Bm25, Fusion, Nearest
 from omnigraph.query.plan import ReadPlan
+from omnigraph.read import sets
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.match import Matcher
@@ -82,7 +83,7 @@ class Ranker:
         self.searcher.fused[ranking] = scores
         place = {entity: at for at, entity in enumerate(best)}
         first, second = arms[0][0], arms[1][0]
-        only_second = ~np.isin(second.columns[name], first.columns[name])
+        only_second = ~sets.among(second.columns[name], sets.unique(first.columns[name]))
         frame = _joined(first, second.keep(only_second))
         ranks = np.array([place.get(e, -1) for e in frame.columns[name].tolist()], dtype=np.int64)
         kept = np.flatnonzero(ranks >= 0)

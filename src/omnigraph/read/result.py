@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.query.checked import Column
 from omnigraph.query.expressions import EntityType
+from omnigraph.read.profile import StepProfile
 from omnigraph.schema import AcceptedSchema
 from omnigraph.types import PropertyType
 
@@ -51,7 +52,7 @@ class Result:
     table: pa.Table = field(repr=False)
     result_columns: tuple[Column, ...] = field(repr=False)
     schema: AcceptedSchema = field(repr=False)
-    plan: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    steps: tuple[StepProfile, ...] = field(default=(), repr=False)
     """What each step really did, when the query was profiled."""
 
     @property
@@ -99,6 +100,29 @@ class Result:
         body["rows"] = self.rows(js_safe=js_safe)
         body["graph_commit_id"] = self.commit_id
         return body
+
+    def profile_json(self) -> dict[str, Any]:
+        """What every step did, as data."""
+        steps = [step.to_json() for step in self.steps]
+        return {"query_name": self.query_name, "row_count": len(self), "steps": steps}
+
+    def profile_lines(self) -> list[str]:
+        """What every step did: rows, time, and how it reached them."""
+        heads = ("rows", "ms", "access", "step")
+        cells = [
+            (
+                str(step.rows_out),
+                f"{step.time_ms:.2f}",
+                step.access,
+                "  " * step.depth + step.text,
+            )
+            for step in self.steps
+        ]
+        a, b, c = (max(len(row[at]) for row in (heads, *cells)) for at in range(3))
+        return [
+            f"{row[0]:>{a}}  {row[1]:>{b}}  {row[2]:<{c}}  {row[3]}".rstrip()
+            for row in (heads, *cells)
+        ]
 
     def _repr_html_(self) -> str:
         shown = self._head(HTML_ROWS_MAX).rows()

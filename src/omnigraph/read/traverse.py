@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
+from omnigraph.read import sets
 from omnigraph.read.adjacency import Hits
 from omnigraph.read.limits import Guard
 from omnigraph.read.tables import Direction
@@ -72,7 +73,7 @@ class Walk:
             return Reached(hits[0].origin, hits[0].node)
         origin = np.concatenate([hit.origin for hit in hits])
         node = np.concatenate([hit.node for hit in hits])
-        keys = np.unique(origin.astype(np.int64) << _SHIFT | node)
+        keys = sets.unique(origin.astype(np.int64) << _SHIFT | node)
         return self._sorted(keys)
 
     def reach(self, nodes: Ints, low: int, high: int, guard: Guard, *, reverse: bool) -> Reached:
@@ -94,17 +95,17 @@ class Walk:
                 loops = keys[itself]
             if itself.any() and hop >= low and not reverse:
                 found.append(keys[itself])
-            frontier = np.setdiff1d(keys[~itself], visited)
+            frontier = sets.without(sets.unique(keys[~itself]), visited)
             if not len(frontier):
                 break
-            visited = np.union1d(visited, frontier)
+            visited = sets.union(visited, frontier)
             if hop >= low:
                 found.append(frontier)
             elif reverse and hop == low - 1:
                 found.append(_of_origins(frontier, loops))
         if reverse and low == 1:
             found.append(loops)
-        return self._sorted(np.unique(np.concatenate(found)) if found else starts[:0])
+        return self._sorted(sets.unique(np.concatenate(found)) if found else starts[:0])
 
     def _sorted(self, keys: Ints) -> Reached:
         """Sorted keys as arrays, found nodes in storage order."""
@@ -119,4 +120,4 @@ class Walk:
 
 def _of_origins(keys: Ints, loops: Ints) -> Ints:
     """Those whose origin has an edge to itself: walking backwards, it is the last hop."""
-    return np.asarray(keys[np.isin(keys >> _SHIFT, loops >> _SHIFT)])
+    return np.asarray(keys[sets.among(keys >> _SHIFT, np.sort(loops >> _SHIFT))])

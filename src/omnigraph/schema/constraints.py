@@ -88,7 +88,7 @@ def canonical(
         key=found.key,
         unique=tuple(sorted(found.unique)),
         indexes=tuple(sorted(found.indexes)),
-        ranges=tuple(sorted(found.ranges, key=repr)),
+        ranges=tuple(sorted(found.ranges, key=lambda item: (item.property, str(item)))),
         checks=tuple(sorted(found.checks, key=lambda item: (item.property, item.pattern))),
     )
 

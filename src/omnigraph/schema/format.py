@@ -28,9 +28,9 @@ def format_schema(text: str, name: str = "<schema>") -> str:
 
 def _space(left: Token, right: Token) -> bool:
     """Whether a space stands between two neighbours on one line."""
-    if right.kind == "-":
-        return left.kind == ","
-    if left.kind in _TIGHT_AFTER or right.kind in _TIGHT_BEFORE:
+    if left.kind == ",":
+        return True
+    if right.kind == "-" or left.kind in _TIGHT_AFTER or right.kind in _TIGHT_BEFORE:
         return False
     if left.kind == "{" and right.kind == "}":
         return False

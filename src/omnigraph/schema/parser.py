@@ -113,6 +113,9 @@ class _Parser:
             implements.append(self.type_name("an interface name"))
             while stream.accept(","):
                 implements.append(self.type_name("an interface name"))
+            if stream.at("@"):
+                stream.try_for("{")
+                stream.fail(remedy="Write annotations of a node type before `implements`.")
         stream.expect("{")
         properties, constraints = self.body(f"node {name.text}")
         span = stream.span_from(start)
@@ -131,7 +134,7 @@ class _Parser:
         constraints: tuple[ConstraintDecl, ...] = ()
         if stream.accept("{"):
             properties, constraints = self.body(f"edge {name.text}")
-        elif not stream.at_end and not self.at_declaration():
+        elif not stream.at_end and stream.current.text not in DECLARATION_WORDS:
             stream.try_for(*DECLARATION_WORDS)
             stream.fail()
         span = stream.span_from(start)

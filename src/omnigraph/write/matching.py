@@ -108,10 +108,10 @@ def _compare(values: Any, op: str, value: Any) -> Any:
 
 
 def _constant(values: Any, answer: bool) -> Any:
-    """The same answer for every value, and unknown for null."""
+    """The same answer for every value; null never matches."""
     import pyarrow.compute as pc
 
-    return pc.and_kleene(pc.or_kleene(pc.is_valid(values), None), answer)
+    return pc.and_(pc.is_valid(values), answer)
 
 
 def _ordered(values: Any, family: str) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import TypeImage
+from omnigraph.constraints.conform import relaxed
 from omnigraph.errors import InvalidValue
 from omnigraph.ids import Clock, new_ulid
 from omnigraph.manifest.rows import Commit
@@ -295,5 +296,5 @@ class _Execution:
 
 
 def _convert(kind: PropertyType, value: Any) -> Any:
-    """A parameter's stored value as another type's: a Blob's bytes or URI stay what they are."""
-    return value if kind.is_blob else kind.accept(value)
+    """A parameter's stored value as another type's; members of an enum are a constraint."""
+    return value if kind.is_blob else relaxed(kind).accept(value)

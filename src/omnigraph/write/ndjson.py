@@ -12,6 +12,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints.conform import conform
@@ -70,11 +71,13 @@ class StrictReader:
             chosen = group if text.endswith(b"}") else odd
             chosen[0].append(text)
             chosen[1].append(number)
+        slow = list(zip(*odd, strict=True))
         for head_text, found in groups.items():
             owner = self._owner(head_text) if is_utf8 else None
             if owner is None or not self._read_fast(owner, *found):
-                self._read_slowly(*found)
-        self._read_slowly(*odd)
+                slow += zip(*found, strict=True)
+        slow.sort(key=itemgetter(1))  # problems are reported in the order of the lines
+        self._read_slowly(slow)
 
     def _owner(self, head_text: bytes) -> NodeType | EdgeType | None:
         head = _HEAD.match(head_text)
@@ -83,8 +86,8 @@ class StrictReader:
         schema = self._gathered.schema
         return schema.nodes.get(name) if head[1] == b"type" else schema.edge(name)
 
-    def _read_slowly(self, texts: list[bytes], numbers: list[int]) -> None:
-        for text, number in zip(texts, numbers, strict=True):
+    def _read_slowly(self, lines: list[tuple[bytes, int]]) -> None:
+        for text, number in lines:
             try:
                 record = parse_strict(text.decode("utf-8"))
             except UnicodeDecodeError:

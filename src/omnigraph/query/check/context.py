@@ -7,13 +7,18 @@ silent: one mistake gives one message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
 
 from omnigraph.query.expressions import EntityType, ParameterValue
 from omnigraph.schema import AcceptedSchema
 from omnigraph.syntax.diagnostics import Diagnostics
 from omnigraph.syntax.source import Span
+
+NAMES_LISTED_MAX: Final = 12
+"""How many known names a message lists when none is close to the wrong one."""
 
 
 @dataclass(slots=True)
@@ -32,10 +37,11 @@ class Context:
         message: str,
         span: Span,
         *,
+        expected: tuple[str, ...] = (),
         hint: str | None = None,
         remedy: str | None = None,
     ) -> None:
-        self.diagnostics.error(code, message, span, hint=hint, remedy=remedy)
+        self.diagnostics.error(code, message, span, expected=expected, hint=hint, remedy=remedy)
 
     def report_unknown(
         self,
@@ -47,9 +53,12 @@ class Context:
         *,
         remedy: str | None = None,
     ) -> None:
-        """Report a name that does not exist, with the closest one that does."""
+        """Report a name that does not exist, with the closest one that does, or with all."""
+        expected: tuple[str, ...] = ()
         hint = self.diagnostics.did_you_mean(name, known)
-        self.diagnostics.error(code, message, span, hint=hint, remedy=remedy)
+        if hint is None and isinstance(known, Collection):
+            expected = tuple(f"`{item}`" for item in islice(known, NAMES_LISTED_MAX))
+        self.diagnostics.error(code, message, span, expected=expected, hint=hint, remedy=remedy)
 
 
 @dataclass(slots=True)
@@ -57,11 +66,13 @@ class Scope:
     """The variables of one block, inside those of the blocks around it.
 
     ``unknown`` holds variables whose type could not be told; the reason is reported elsewhere.
+    ``hidden`` holds those that only a negation inside this block binds.
     """
 
     outer: Scope | None = None
     local: dict[str, EntityType] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
 
     def find(self, variable: str) -> EntityType | None:
         scope: Scope | None = self

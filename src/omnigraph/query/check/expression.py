@@ -13,18 +13,21 @@ from omnigraph.query import ast
 from omnigraph.query.check import search
 from omnigraph.query.check.context import Context, Scope
 from omnigraph.query.check.names import (
+    COMPARE_OTHER,
+    COMPARE_VECTORS,
     describe,
     refuse_blob,
     report_unbound,
     resolve_property,
 )
-from omnigraph.query.check.values import compatible, constant, item_type
+from omnigraph.query.check.values import compatible, constant, how_to_write, item_type
 from omnigraph.query.expressions import (
     FLOAT,
     INTEGER,
     Aggregate,
     AggregateFunction,
     Compare,
+    Constant,
     CurrentTime,
     EntityType,
     Expression,
@@ -166,7 +169,8 @@ def _aggregate(context: Context, scope: Scope, call: ast.Call, place: Place) -> 
 def _refuse_argument(
     context: Context, function: str, takes: str, kind: PropertyType | EntityType, span: Span
 ) -> None:
-    context.report("T8", f"`{function}` takes {takes}, not {describe(kind)}", span)
+    message = f"`{function}` takes {takes}, not {describe(kind)}"
+    context.report("T8", message, span, remedy="Use `count` to count values of any type.")
 
 
 # Comparisons
@@ -210,16 +214,18 @@ def _operand_problem(
     return None
 
 
-def _how_to_compare(left: Expression, right: Expression) -> str | None:
-    """A remedy for the mistakes that people make most."""
-    kinds = [item.type for item in (left, right) if isinstance(item.type, PropertyType)]
-    if any(isinstance(item, WholeEntity) for item in (left, right)):
-        return "Compare a property, such as the key: `$variable.property`."
-    if any(kind.is_list for kind in kinds):
-        return "Ask for one item with `contains`: `$variable.list contains value`."
-    families = {kind.scalar.family for kind in kinds}
-    if families == {"date", "string"}:
-        return 'Write the date as `date("2024-02-29")`.'
-    if families == {"datetime", "string"} or families == {"datetime", "date"}:
-        return 'Write the instant as `datetime("2024-02-29T12:00:00Z")`.'
-    return None
+def _how_to_compare(left: Expression, right: Expression) -> str:
+    """A remedy for the mistake that a person most likely made."""
+    for one, other in ((left, right), (right, left)):
+        kind = one.type
+        if isinstance(kind, EntityType):
+            return "Compare a property, such as the key: `$variable.property`."
+        if kind.is_blob:
+            return COMPARE_OTHER
+        if kind.is_vector:
+            return COMPARE_VECTORS
+        if kind.is_list:
+            return "Ask for one item: `$variable.list contains value`."
+        if isinstance(one, Constant) and isinstance(other.type, PropertyType):
+            return how_to_write(other.type)
+    return "Compare two values of one type."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context
-from omnigraph.query.check.names import describe
+from omnigraph.query.check.names import COMPARE_OTHER, COMPARE_VECTORS, describe, how_to_give
 from omnigraph.query.check.values import (
     check_membership,
     compatible,
@@ -61,14 +61,16 @@ def _value(
     else:
         value = CurrentTime()
     item = item_type(kind)
+    remedy = how_to_give(value, item)
     if kind.is_blob or kind.is_vector:
         message = f"`{name}` is {kind.required()}, which cannot be compared"
+        remedy = COMPARE_OTHER if kind.is_blob else COMPARE_VECTORS
     elif not compatible(item, value.type):
         what = f"an item of `{name}`" if kind.is_list else f"`{name}`"
         message = f"{what} is {item.required()}, and this is {describe(value.type)}"
     else:
         return value
-    context.report("T7", message, written.span)
+    context.report("T7", message, written.span, remedy=remedy)
     return None
 
 
@@ -79,7 +81,8 @@ def _literal(
     written: ast.LiteralValue | ast.ListLiteral,
 ) -> Expression | None:
     if kind.is_blob:
-        context.report("T3", f"`{name}` is a Blob, which cannot be compared", written.span)
+        message = f"`{name}` is a Blob, which cannot be compared"
+        context.report("T3", message, written.span, remedy=COMPARE_OTHER)
         return None
     value = constant(context, written)
     if value is None:
@@ -88,19 +91,17 @@ def _literal(
         length = len(value.value) if isinstance(value.value, tuple) else None
         if length != kind.dimensions or not value.type.scalar.numeric:
             message = f"`{name}` is {kind.required()}, and this is {describe(value.type)}"
-            context.report("T3", message, written.span)
+            context.report("T3", message, written.span, remedy=COMPARE_VECTORS)
         else:
             message = f"`{name}` is {kind.required()}, which cannot be compared"
-            context.report("T7", message, written.span)
+            context.report("T7", message, written.span, remedy=COMPARE_VECTORS)
         return None
     if value.type.is_list:
         context.report(
             "T3",
             f"`{name}` cannot be matched with a list",
             written.span,
-            remedy="Give one item: a list property then has to contain it."
-            if kind.is_list
-            else None,
+            remedy="Give one value; a list property then has to contain it.",
         )
         return None
     item = item_type(kind)
@@ -109,7 +110,7 @@ def _literal(
             "T3",
             f"`{name}` is {kind.required()}, not {value.type}",
             written.span,
-            remedy=how_to_write(value.type, item),
+            remedy=how_to_write(item),
         )
         return None
     return value if check_membership(context, value, kind, written.span) else None

@@ -11,7 +11,7 @@ from typing import Final
 
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context
-from omnigraph.query.check.names import describe
+from omnigraph.query.check.names import COMPARE_OTHER, describe, how_to_give
 from omnigraph.query.check.values import compatible, constant, how_to_write, stored_constant
 from omnigraph.query.checked import (
     Assignment,
@@ -75,7 +75,10 @@ def _resolve_type(context: Context, name: ast.Name) -> NodeType | EdgeType | Non
     if found is None:
         known = (*schema.nodes, *schema.edges)
         message = f"there is no node or edge type {name.text}"
-        context.report_unknown("T10", message, name.span, name.text, known)
+        remedy = None
+        if name.text in schema.interfaces:
+            remedy = f"{name.text} is an interface: write a node type that implements it."
+        context.report_unknown("T10", message, name.span, name.text, known, remedy=remedy)
     return found
 
 
@@ -192,9 +195,7 @@ def _assigned(context: Context, item: ast.PropertyValue, kind: PropertyType) -> 
             "T7",
             f"{name} is {kind.required()}, and this is {describe(value.type)}",
             item.value.span,
-            remedy=f"Declare the parameter as {kind.required()}."
-            if isinstance(item.value, ast.Variable)
-            else None,
+            remedy=how_to_give(value, kind),
         )
         return None
     return value
@@ -256,7 +257,8 @@ def _where(
         return None
     kind = fields[field.name]
     if kind.is_blob:
-        context.report("T11", f"`{field.name}` is a Blob, which cannot be compared", field.span)
+        message = f"`{field.name}` is a Blob, which cannot be compared"
+        context.report("T11", message, field.span, remedy=COMPARE_OTHER)
         return None
     value: Expression | None
     if isinstance(written, (ast.LiteralValue, ast.ListLiteral)):
@@ -272,7 +274,7 @@ def _where(
             f"`{field.name}` is {kind.required()} and cannot be compared with "
             f"{describe(value.type)}",
             where.span,
-            remedy=how_to_write(value.type, kind),
+            remedy=how_to_write(kind) if kind.is_single else COMPARE_OTHER,
         )
         return None
     return Compare(where.operator, PropertyOf("", field.name, kind), value)

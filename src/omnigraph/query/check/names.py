@@ -5,11 +5,17 @@ Owns the messages about variables and properties that do not exist or cannot be 
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Final
+
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context, Scope
-from omnigraph.query.expressions import EntityType, PropertyOf
+from omnigraph.query.expressions import EntityType, Expression, ParameterValue, PropertyOf
 from omnigraph.syntax.source import Span
 from omnigraph.types import PropertyType
+
+COMPARE_OTHER: Final = "Compare another property."
+COMPARE_VECTORS: Final = "Ask how near two vectors are with `nearest`."
 
 
 def resolve_property(
@@ -41,11 +47,13 @@ def report_unbound(context: Context, scope: Scope, code: str, name: str, span: S
         return
     if name in context.parameters:
         message = f"`${name}` is a parameter, which has no properties"
+    elif name in scope.hidden:
+        message = f"`${name}` is bound inside a `not` and cannot be seen outside it"
     elif name == ast.ANONYMOUS:
         message = "`$_` stands for something without a name and cannot be referred to"
     else:
         message = f"`${name}` is not bound"
-    known = (f"${item}" for item in (*scope.names(), *context.parameters))
+    known = (f"${item}" for item in chain(scope.names(), context.parameters))
     context.report_unknown(
         code,
         message,
@@ -73,3 +81,10 @@ def describe(kind: PropertyType | EntityType) -> str:
         return "an enum"
     name = str(kind.required())
     return f"an {name}" if name.startswith("I") else f"a {name}"
+
+
+def how_to_give(value: Expression, kind: PropertyType) -> str:
+    """What to do about a parameter or ``now()`` that does not fit a property of this type."""
+    if isinstance(value, ParameterValue):
+        return f"Declare the parameter as {kind.required()}."
+    return f"Give a {kind.required()}: `now()` is a DateTime."

@@ -250,7 +250,8 @@ def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) ->
     else:
         _check_first(context, body, keys)
     if body.limit is not None and body.limit.count > I64_MAX:
-        context.report("T38", "this limit does not fit a 64-bit number", body.limit.span)
+        message = "this limit does not fit a 64-bit number"
+        context.report("T38", message, body.limit.span, remedy="Leave the limit out.")
 
 
 def _check_first(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) -> None:

@@ -48,20 +48,22 @@ def _declared_type(context: Context, declared: ast.ParameterType) -> PropertyTyp
     if declared.dimension is not None:
         if not 1 <= declared.dimension <= VECTOR_DIMENSIONS_MAX:
             message = f"a vector has between 1 and {VECTOR_DIMENSIONS_MAX} dimensions"
-            context.report("T32", message, declared.span)
+            context.report("T32", message, declared.span, remedy="Write `Vector(3)`.")
             return None
         return PropertyType(F32, declared.optional, dimensions=declared.dimension)
     scalar = SCALARS.get(declared.name.text)
     if scalar is None:
-        message = f"there is no type {declared.name.text}"
-        if declared.name.text == "Vector":
+        name = declared.name.text
+        message, remedy = f"there is no type {name}", None
+        if name == "Vector":
             message = "a list of vectors cannot be a parameter"
-        context.report_unknown(
-            "T32", message, declared.name.span, declared.name.text, (*SCALARS, "Vector")
-        )
+            remedy = "Declare one parameter for each: `Vector(3)`."
+        known = (*SCALARS, "Vector")
+        context.report_unknown("T32", message, declared.name.span, name, known, remedy=remedy)
         return None
     found = PropertyType(scalar, declared.optional, is_list=declared.is_list)
     if found.is_blob and found.is_list:
-        context.report("T32", "a list of Blobs cannot be a parameter", declared.span)
+        message = "a list of Blobs cannot be a parameter"
+        context.report("T32", message, declared.span, remedy="Declare one parameter for each.")
         return None
     return found

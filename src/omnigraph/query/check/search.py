@@ -72,7 +72,12 @@ def check_fusion(context: Context, scope: Scope, call: ast.Call) -> Fusion | Non
     if len(call.arguments) > 2:
         k = _whole_number(context, call.arguments[2], "T21", "`k`")
         if isinstance(k, Constant) and k.value == 0:
-            context.report("T21", "`k` must be greater than zero", call.arguments[2].span)
+            context.report(
+                "T21",
+                "`k` must be greater than zero",
+                call.arguments[2].span,
+                remedy=f"Leave it out to use {RRF_K_DEFAULT}.",
+            )
             k = None
     if len(arms) < 2 or k is None:
         return None
@@ -111,6 +116,7 @@ def _text_field(context: Context, scope: Scope, call: ast.Call, code: str) -> Pr
             code,
             f"`{call.function.text}` looks at a String, and `{field.property}` is {field.type}",
             call.arguments[0].span,
+            remedy="Search a String property.",
         )
         return None
     return field
@@ -124,8 +130,9 @@ def _text_query(context: Context, call: ast.Call, code: str) -> Expression | Non
     if not isinstance(query, (Constant, ParameterValue)) or not query.type.is_string:
         context.report(
             code,
-            f"`{call.function.text}` searches for a text: a String literal or parameter",
+            f"`{call.function.text}` searches for a text",
             written.span,
+            remedy="Give a String literal or a String parameter.",
         )
         return None
     return query
@@ -138,6 +145,7 @@ def _nearest(context: Context, scope: Scope, call: ast.Call) -> Nearest | None:
             "T15",
             f"`nearest` looks at a Vector, and `{field.property}` is {field.type}",
             call.arguments[0].span,
+            remedy="Give a Vector property.",
         )
         field = None
     written = call.arguments[1]
@@ -155,6 +163,7 @@ def _nearest(context: Context, scope: Scope, call: ast.Call) -> Nearest | None:
                 "T15",
                 f"`{field.property}` has {field.type.dimensions} dimensions, this has {length}",
                 written.span,
+                remedy=f"Give a vector of {field.type.dimensions} numbers.",
             )
             return None
     context.report(
@@ -182,7 +191,12 @@ def _whole_number(
         return None
     if isinstance(found, (Constant, ParameterValue)) and _is_whole(found.type):
         return found
-    context.report(code, f"{what} is a whole number: a literal or a parameter", written.span)
+    context.report(
+        code,
+        f"{what} is a whole number",
+        written.span,
+        remedy="Give a whole-number literal or parameter, or leave it out.",
+    )
     return None
 
 

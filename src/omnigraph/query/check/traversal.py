@@ -137,6 +137,7 @@ def _orientation(
                 "T23",
                 f"the edge `${variable.text}` cannot be an end of another edge",
                 variable.span,
+                remedy="Use a node variable as the end.",
             )
             return None
     if _fits(left, edge.source) and _fits(right, edge.target):

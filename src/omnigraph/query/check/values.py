@@ -6,6 +6,7 @@ between comparing (by value, any number with any number) and storing (strict).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -23,8 +24,15 @@ U64_MAX: Final = 2**64 - 1
 _UNSIGNED: Final = PropertyType(SCALARS["U64"])
 _DATE: Final = PropertyType(SCALARS["Date"])
 _INSTANT: Final = PropertyType(SCALARS["DateTime"])
-_WRITE_DATE: Final = 'Write `date("2024-02-29")`.'
-_WRITE_INSTANT: Final = 'Write `datetime("2024-02-29T12:00:00Z")`, with `Z` or an offset.'
+_WRITE: Final[Mapping[str, str]] = {
+    "string": "Write a text in double quotes.",
+    "bool": "Write `true` or `false`.",
+    "integer": "Write a whole number in the range of the type.",
+    "float": "Write a number such as `2.5`.",
+    "date": 'Write `date("2024-02-29")`.',
+    "datetime": 'Write `datetime("2024-02-29T12:00:00Z")`, with `Z` or an offset.',
+    "blob": 'Write `"base64:…"` or a URI.',
+}
 
 
 def compatible(left: PropertyType, right: PropertyType) -> bool:
@@ -47,7 +55,12 @@ def constant(context: Context, literal: ast.LiteralValue | ast.ListLiteral) -> C
     if literal.kind == "integer":
         assert isinstance(value, int)
         if value > U64_MAX:
-            context.report("T38", "this number does not fit any whole-number type", literal.span)
+            context.report(
+                "T38",
+                "this number does not fit any whole-number type",
+                literal.span,
+                remedy="Write it with a decimal point, as an F64.",
+            )
             return None
         return Constant(value, INTEGER if value <= I64_MAX else _UNSIGNED)
     if literal.kind == "date" or literal.kind == "datetime":
@@ -65,7 +78,7 @@ def _time(context: Context, literal: ast.LiteralValue) -> Constant | None:
             "T38",
             f"`{text[:40]}` is not a {'date' if is_date else 'point in time'}",
             literal.span,
-            remedy=_WRITE_DATE if is_date else _WRITE_INSTANT,
+            remedy=_WRITE[literal.kind],
         )
         return None
     return Constant(stored, _DATE if is_date else _INSTANT)
@@ -109,12 +122,8 @@ def check_membership(context: Context, value: Constant, kind: PropertyType, span
     """Whether a string is a member of the enum it is compared with or stored in."""
     if kind.enum is None or not isinstance(value.value, str) or value.value in kind.enum:
         return True
-    context.report(
-        "T3",
-        f'"{value.value[:40]}" is not one of {", ".join(kind.enum)}',
-        span,
-        hint=context.diagnostics.did_you_mean(value.value, kind.enum),
-    )
+    message = f'"{value.value[:40]}" is not a member of this enum'
+    context.report_unknown("T3", message, span, value.value, kind.enum)
     return False
 
 
@@ -133,7 +142,7 @@ def stored_constant(
             "T3",
             f"{where} is {kind.required()}, not {_shape(found)}",
             literal.span,
-            remedy=how_to_write(found.type, kind),
+            remedy=how_to_write(kind),
         )
         return None
     if not check_membership(context, found, kind, literal.span):
@@ -142,7 +151,8 @@ def stored_constant(
     try:
         stored = kind.accept(list(value) if isinstance(value, tuple) else value)
     except InvalidValue as problem:
-        context.report("T3", f"{where} cannot hold this: {problem.message}", literal.span)
+        message = f"{where} cannot hold this: {problem.message}"
+        context.report("T3", message, literal.span, remedy=how_to_write(kind))
         return None
     return Constant(tuple(stored) if isinstance(stored, list) else stored, kind.required())
 
@@ -166,14 +176,10 @@ def _shape(value: Constant) -> str:
     return f"{value.type} of {len(value.value)} items" if value.value else "an empty list"
 
 
-def how_to_write(value: PropertyType, kind: PropertyType) -> str | None:
-    """How a value of the wanted type is written, when a person likely meant one."""
-    if kind.is_list and not value.is_list:
-        return "Write a list: `[…]`."
-    if value.is_string and kind.scalar.family == "date":
-        return _WRITE_DATE
-    if value.is_string and kind.scalar.family == "datetime":
-        return _WRITE_INSTANT
-    if value.is_numeric and kind.scalar.family == "string":
-        return "Write the text in double quotes."
-    return None
+def how_to_write(kind: PropertyType) -> str:
+    """How a literal of a type is written."""
+    if kind.dimensions is not None:
+        return f"Write a list of {kind.dimensions} numbers."
+    if kind.is_list:
+        return f"Write a list of {kind.scalar} values: `[…]`."
+    return _WRITE[kind.scalar.family]

@@ -22,6 +22,7 @@ from omnigraph.query.expressions import (
     PropertyOf,
     TextMatch,
 )
+from omnigraph.read import sets
 from omnigraph.read.probe import TooWide
 from omnigraph.read.search import text
 from omnigraph.read.search.postings import Postings, build_postings
@@ -100,7 +101,7 @@ class Searcher:
         """The candidates that can be among the best; those without a score never are."""
         cached = _cached(table)
         if isinstance(ranking, Bm25):
-            return np.intersect1d(candidates, self._relevance(ranking, cached)[0], True)
+            return candidates[sets.among(candidates, self._relevance(ranking, cached)[0])]
         query = self.query_vector(ranking, cached)
         if query is None:
             return candidates[:0]

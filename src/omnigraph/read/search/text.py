@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from omnigraph.read import sets
 from omnigraph.read.search.analyze import STOP_WORDS, Term, split_words, terms_of
 from omnigraph.read.search.postings import Postings
 from omnigraph.read.search.stem import stem
@@ -61,7 +62,7 @@ def phrase(postings: Postings, query: str, texts: pa.Array) -> Mask:
     candidates: Ints | None = None
     for item in {term.stem for term in terms}:
         holding = postings.texts_of(postings.by_stem.get(item, []))[0]
-        candidates = holding if candidates is None else np.intersect1d(candidates, holding, True)
+        candidates = holding if candidates is None else candidates[sets.among(candidates, holding)]
     assert candidates is not None
     if len(terms) == 1:
         found[candidates] = True

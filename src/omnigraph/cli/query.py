@@ -1,0 +1,129 @@
+"""``omnigraph query``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from omnigraph.cli.arguments import UriOption, read_text
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import Result
+from omnigraph.cli.rows import FORMATS, RowFormat, render
+from omnigraph.cli.scope import data_verb
+from omnigraph.errors import InvalidInput
+
+app = noun("Run a read query.", single=True)
+
+
+def _option(flag: str, metavar: str, help: str, *short: str) -> Any:
+    return typer.Option(flag, *short, metavar=metavar, help=help, show_default=False)
+
+
+@command(app, data_verb("query", actor=False))
+def query(
+    call: Call,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
+    ] = None,
+    uri: UriOption = None,
+    file: Annotated[str | None, _option("--query", "FILE", "A file of queries (.gq).")] = None,
+    text: Annotated[str | None, _option("--query-string", "GQ", "The query itself.", "-e")] = None,
+    params: Annotated[
+        str | None, _option("--params", "JSON", "Values of the parameters, as an object.")
+    ] = None,
+    params_file: Annotated[
+        str | None, _option("--params-file", "FILE", "A file with the parameters.")
+    ] = None,
+    branch: Annotated[str | None, _option("--branch", "NAME", "Which branch.")] = None,
+    snapshot: Annotated[
+        str | None, _option("--snapshot", "COMMIT", "Read the state that a commit made.")
+    ] = None,
+    form: Annotated[
+        str | None, _option("--format", "FORMAT", f"One of {', '.join(FORMATS)}.")
+    ] = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Show what every step did instead of the rows.")
+    ] = False,
+    timeout_ms: Annotated[
+        str | None, _option("--timeout-ms", "MS", "Give the query up after so long.")
+    ] = None,
+    rows_max: Annotated[
+        str | None, _option("--max-rows", "N", "Refuse an answer with more rows.")
+    ] = None,
+) -> Result:
+    """Run one read query and print its rows."""
+    source, label = _source(file, text)
+    if branch is not None and snapshot is not None:
+        raise InvalidInput("--branch and --snapshot exclude each other", remedy="Keep one of them.")
+    chosen = _format(form, call.flags.json)
+    given = _parameters(params, params_file)
+    location = call.address(uri)
+    import omnigraph
+    from omnigraph.read.engine import ReadOptions
+
+    graph = omnigraph.open(location.uri, read_only=True)
+    options = ReadOptions(limits=_limits(timeout_ms, rows_max), profile=analyze, file=label)
+    found = graph.query(source, name, given, branch, snapshot, options)
+    if analyze:
+        return Result(found.profile_json(), found.profile_lines())
+    if call.flags.json:
+        return Result(found.to_json(), [])
+    return Result(None, render(found, chosen))
+
+
+def _source(file: str | None, text: str | None) -> tuple[str, str]:
+    if (file is None) == (text is None):
+        problem = "no query is given" if file is None else "both --query and -e are given"
+        raise InvalidInput(problem, remedy="Give a file with --query, or a text with -e.")
+    if file is not None:
+        return read_text(Path(file), "query file"), file
+    assert text is not None
+    if not text.strip():
+        raise InvalidInput("the text after -e is empty", remedy="Give a query, or use --query.")
+    return text, "<query>"
+
+
+def _parameters(text: str | None, file: str | None) -> Any:
+    from omnigraph.query import read_parameters
+
+    if text is not None and file is not None:
+        raise InvalidInput("both --params and --params-file are given", remedy="Keep one of them.")
+    if file is not None:
+        text = read_text(Path(file), "parameter file")
+    return None if text is None else read_parameters(text)
+
+
+def _format(form: str | None, as_json: bool) -> RowFormat:
+    if form is None:
+        return "table"
+    if as_json:
+        raise InvalidInput("--format and --json exclude each other", remedy="Keep one of them.")
+    for known in FORMATS:
+        if known == form:
+            return known
+    raise InvalidInput(
+        f"there is no format {json.dumps(form)}", remedy=f"Use one of {', '.join(FORMATS)}."
+    )
+
+
+def _limits(timeout_ms: str | None, rows_max: str | None) -> Any:
+    from omnigraph.read.limits import Limits
+
+    standard = Limits()
+    return Limits(
+        _number("--timeout-ms", timeout_ms, standard.timeout_ms),
+        standard.memory_bytes,
+        _number("--max-rows", rows_max, standard.rows_max),
+    )
+
+
+def _number(flag: str, text: str | None, standard: int) -> int:
+    if text is None:
+        return standard
+    if not text.isdigit():
+        raise InvalidInput(f"{flag} is {text!r}", remedy=f"Give {flag} a whole number.")
+    return int(text)

@@ -1,0 +1,59 @@
+"""The generated parts of ``docs/reference``: every command, every error."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+import omnigraph
+from omnigraph.cli.main import NOUNS
+from omnigraph.errors import OmnigraphError
+
+
+def commands() -> str:
+    """The help of every command."""
+    parts = []
+    for name, (module, summary) in NOUNS.items():
+        command: Any = typer.main.get_command(
+            importlib.import_module(f"omnigraph.cli.{module}").app
+        )
+        parts.append(f"## omnigraph {name}\n\n{summary}")
+        inner = getattr(command, "commands", None)
+        for verb, sub in sorted(inner.items()) if inner else [("", command)]:
+            parts.append(_help(sub, f"omnigraph {name} {verb}".strip()))
+    return "\n\n".join(parts)
+
+
+def _help(command: Any, path: str) -> str:
+    context = command.make_context(path, [], resilient_parsing=True)
+    return f"```text\n{command.get_help(context).strip()}\n```"
+
+
+def errors() -> str:
+    """A row per error code."""
+    kinds = sorted(set(error_classes()), key=lambda kind: (kind.code, kind.__name__))
+    rows = [
+        f"| `{kind.code}` | {kind.status} | {'yes' if kind.retryable else 'no'} "
+        f"| {kind.default_remedy} |"
+        for kind in kinds
+    ]
+    return "\n".join(
+        ["| code | status | retry | remedy |", "|---|---|---|---|", *dict.fromkeys(rows)]
+    )
+
+
+def error_classes() -> Iterator[type[OmnigraphError]]:
+    """Every error class of the package, wherever it is defined."""
+    for module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
+        if not module.name.startswith("omnigraph.testing"):
+            importlib.import_module(module.name)
+    waiting: list[type[OmnigraphError]] = [OmnigraphError]
+    while waiting:
+        kind = waiting.pop()
+        if kind.__module__.startswith("omnigraph.") and ".testing" not in kind.__module__:
+            yield kind
+        waiting.extend(kind.__subclasses__())

@@ -1,0 +1,139 @@
+"""Search beyond the worked cases: embedding at query time, stems, ties, many vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from omnigraph.embed import Embedder
+from omnigraph.embed.mock import MockProvider
+from omnigraph.errors import EmbeddingFailure, InvalidInput
+from omnigraph.graph import Graph
+from omnigraph.read.search.analyze import words_of
+from omnigraph.read.search.stem import stem
+from omnigraph.read.search.text import edits
+from omnigraph.read.search.vectors import ESTIMATE_ROWS_MIN, Vectors
+from tests.read.graphs import load_graph, make_graph
+
+NEAREST = "match { $p: Page } return { $p.slug } order { nearest($p.vec, $q) } limit 4"
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Graph:
+    return load_graph(tmp_path / "g", "doc")
+
+
+def test_D09_a_text_is_embedded_like_its_vector(
+    pages: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+    vector = list(Embedder(MockProvider()).embed("a kettle", 2))
+    by_text = pages.query(f"query q($q: String) {{ {NEAREST} }}", params={"q": "a kettle"})
+    by_vector = pages.query(f"query q($q: Vector(2)) {{ {NEAREST} }}", params={"q": vector})
+    assert by_text.rows() == by_vector.rows()
+    assert len(by_text) == 4
+
+
+def test_Q_82_only_a_text_needs_a_provider(pages: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMNIGRAPH_EMBEDDINGS_MOCK", "OPENROUTER_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    pages.query(f"query q($q: Vector(2)) {{ {NEAREST} }}", params={"q": [1, 0]})
+    with pytest.raises(EmbeddingFailure):
+        pages.query(f"query q($q: String) {{ {NEAREST} }}", params={"q": "kettle"})
+
+
+def test_Q_82_a_recorded_model_has_to_be_the_providers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = (
+        'node Page { slug: String @key  body: String  vec: Vector(2)? @embed("body", model="m") }'
+    )
+    record = {"type": "Page", "data": {"slug": "a", "body": "x", "vec": [1, 0]}}
+    graph = make_graph(tmp_path / "g", schema, [record])
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
+    monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "other")
+    text = f"query q($q: String) {{ {NEAREST} }}"
+    with pytest.raises(EmbeddingFailure, match="'m'"):
+        graph.query(text, params={"q": "x"})
+    monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "m")
+    assert len(graph.query(text, params={"q": "x"})) == 1
+
+
+def test_ties_at_the_cut_go_by_id(tmp_path: Path) -> None:
+    schema = "node Page { slug: String @key  body: String  vec: Vector(2) }"
+    names = [f"p{at:03}" for at in range(50)]
+    Random(3).shuffle(names)
+    records = [
+        {"type": "Page", "data": {"slug": name, "body": "tin cup", "vec": [1, 1]}} for name in names
+    ]
+    graph = make_graph(tmp_path / "g", schema, records)
+    for order in ("nearest($p.vec, [0.0, 0.0])", 'bm25($p.body, "cups")'):
+        text = (
+            f"query q() {{ match {{ $p: Page }} return {{ $p.slug }} order {{ {order} }} limit 3 }}"
+        )
+        found = [row["p.slug"] for row in graph.query(text).rows()]
+        assert found == ["p000", "p001", "p002"]
+
+
+def test_the_estimate_never_loses_a_neighbour() -> None:
+    rng = np.random.default_rng(5)
+    rows = np.arange(ESTIMATE_ROWS_MIN + 1_000)
+    matrix = (rng.normal(size=(len(rows), 8)) * 1e3 + 1e4).astype(np.float32)
+    vectors = Vectors(matrix, None)
+    for _ in range(5):
+        query = matrix[rng.integers(len(rows))].astype(np.float64)
+        possible = vectors.possible_nearest(query, rows, 10)
+        exact = vectors.distances(query, rows)
+        assert set(np.argsort(exact, kind="stable")[:10]) <= set(possible.tolist())
+
+
+def test_a_negative_number_of_edits_is_refused(pages: Graph) -> None:
+    text = 'query q($n: I32) { match { $p: Page  fuzzy($p.body, "x", $n) } return { $p.slug } }'
+    with pytest.raises(InvalidInput, match="edits"):
+        pages.query(text, params={"n": -1})
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("kettles", "kettl"),
+        ("caresses", "caress"),
+        ("flies", "fli"),
+        ("dies", "die"),
+        ("agreed", "agre"),
+        ("hopping", "hop"),
+        ("hoping", "hope"),
+        ("generously", "generous"),
+        ("communication", "communic"),
+        ("relational", "relat"),
+        ("consolingly", "consol"),
+        ("knightly", "knight"),
+        ("happy", "happi"),
+        ("skies", "sky"),
+        ("sky", "sky"),
+        ("news", "news"),
+        ("by", "by"),
+        ("say", "say"),
+        ("controlling", "control"),
+        ("proceed", "proceed"),
+        ("analogies", "analog"),
+        ("adoption", "adopt"),
+    ],
+)
+def test_stems_are_those_of_the_snowball_algorithm(word: str, expected: str) -> None:
+    assert stem(word) == expected
+
+
+def test_words_are_runs_of_letters_and_digits() -> None:
+    assert words_of("  Grüße, don't_stop 2x—ÄÖ! ") == ["grüße", "don", "t", "stop", "2x", "äö"]
+    assert words_of("") == []
+
+
+def test_edits_are_insertions_deletions_and_replacements() -> None:
+    assert edits("kitten", "sitting", 9) == 3
+    assert edits("", "ab", 9) == 2
+    assert edits("abcdef", "uvwxyz", 2) == 3
+    assert edits("ab", "ba", 2) == 2

@@ -1,0 +1,53 @@
+"""The physical types of columns."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.types import SCALARS, PropertyType
+
+ARROW = {
+    "String": pa.string(),
+    "Bool": pa.bool_(),
+    "I32": pa.int32(),
+    "I64": pa.int64(),
+    "U32": pa.uint32(),
+    "U64": pa.uint64(),
+    "F32": pa.float32(),
+    "F64": pa.float64(),
+    "Date": pa.date32(),
+    "DateTime": pa.date64(),
+    "Blob": pa.large_binary(),
+}
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_every_scalar_has_its_column_type(name: str) -> None:
+    assert SCALARS[name].arrow_type() == ARROW[name]
+
+
+def test_lists_and_vectors_have_nullable_items() -> None:
+    item = pa.field("item", pa.int32(), nullable=True)
+    assert PropertyType(SCALARS["I32"], is_list=True).arrow_type() == pa.list_(item)
+    item = pa.field("item", pa.float32(), nullable=True)
+    assert PropertyType(SCALARS["F32"], dimensions=3).arrow_type() == pa.list_(item, 3)
+
+
+def test_an_enum_is_a_string_column() -> None:
+    assert PropertyType(SCALARS["String"], enum=("a",)).arrow_type() == pa.string()
+
+
+@pytest.mark.parametrize("module", ["omnigraph.schema", "omnigraph.syntax", "omnigraph.types"])
+def test_the_languages_start_without_heavy_imports(module: str) -> None:
+    code = (
+        f"import sys, {module};"
+        "print([m for m in ('pyarrow', 'lance', 'numpy', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
