@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.query.loading import cases
 
 import omnigraph.query
 from omnigraph.query.codes import PARSE_CODES, TYPE_CODES
 from omnigraph.query.lint import LINT_CODES
 from omnigraph.syntax.codes import SYNTAX_CODES
+from tests.query.loading import cases
 
 HERE = Path(__file__).parent
 ROOM = Path(omnigraph.query.__file__).parent
