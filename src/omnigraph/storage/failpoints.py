@@ -27,6 +27,7 @@ NAMES: dict[str, str] = {
     "init.before_tables": "nothing of the graph exists yet",
     "init.after_table": "at least one table exists, the manifest does not",
     "init.before_manifest": "all tables exist, the manifest does not",
+    "create.after_files": "the first files of a table are written, the table does not exist yet",
     "init.after_manifest": "the graph exists",
     "record.before_put": "tables are staged, no recovery record yet",
     "record.after_put": "the recovery record is durable, no table has moved",
