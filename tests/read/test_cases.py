@@ -60,7 +60,7 @@ def _run(
 ) -> tuple[list[str], list[list[Any]]]:
     text = f"query q({case.get('declared', '')}) {{ {body} }}"
     result = graph.query(text, params=case.get("params"), options=ReadOptions(access=access))
-    return result.columns, [list(row.values()) for row in result.rows()]
+    return list(result.columns), [list(row.values()) for row in result.rows()]
 
 
 def _value(item: Any) -> Any:

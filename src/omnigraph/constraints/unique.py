@@ -93,7 +93,7 @@ def _check_stored(
     found = stored.matching(owner.key, columns[0], values, wanted)
     found = found.filter(pc.invert(pc.is_in(found["id"], value_set=image.superseded)))
     taken = tuple_keys(owner, columns, found)
-    positions = pc.index_in(keys, value_set=taken)
+    positions = pc.index_in(keys, value_set=taken, skip_nulls=True)
     for at in pc.indices_nonzero(pc.is_valid(positions)).to_pylist():
         other = found["id"][positions[at].as_py()].as_py()
         message = f"{title}: {_shown(final, columns, at)} is also in {other!r}"

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 
@@ -42,6 +43,17 @@ def locked(root: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)
+
+
+def is_file(path: str) -> bool | None:
+    """Whether there is a file; None when the system does not simply say so."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    return True if stat.S_ISREG(mode) else None
 
 
 def probe(root: str) -> None:

@@ -206,9 +206,9 @@ class Load:
     # -- committing --------------------------------------------------------------------------------
 
     @property
-    def touched(self) -> list[str]:
-        """The type keys that occur in the input."""
-        return list(self._image)
+    def rows_written(self) -> dict[str, int]:
+        """Records per type key."""
+        return {key: rows.num_rows for key, rows in self._rows.items()}
 
     def commit(self, committer: Committer, options: WriteOptions) -> LoadResult:
         """Make the load one commit on a branch."""

@@ -52,7 +52,7 @@ class WriteMethods:
         batch = Batch(self._committer(), options, self._blobs)
         yield batch
         if batch.commit() is not None:
-            self._tend(branch, batch.touched)
+            self._tend(branch, batch.rows_written)
 
     def load(
         self,
@@ -71,6 +71,7 @@ class WriteMethods:
         expected_head: str | None = None,
         idempotency_key: str | None = None,
         progress: Callable[[Progress], None] | None = None,
+        upkeep: bool = True,
     ) -> LoadResult:
         """Load records as one commit: ``append`` (strict insert), ``merge`` (upsert by id) or
         ``overwrite`` (replace every type that occurs in the input).
@@ -78,7 +79,8 @@ class WriteMethods:
         ``source`` is a path, directory, glob or URI (NDJSON, Parquet or CSV, also compressed),
         bytes, an Arrow table, an iterable of records, or a mapping of type names to any of these.
         Tables need ``type`` and may rename ``columns``. With ``from_`` a missing branch is created
-        from that one. Raises one error that lists everything wrong with the input.
+        from that one. ``upkeep=False`` leaves compaction and indexes to a later write. Raises one
+        error that lists everything wrong with the input.
         """
         self._transaction.require_writable()
         spec = LoadSpec(source, mode, type, columns, format, strict, progress)
@@ -93,7 +95,8 @@ class WriteMethods:
         info = WriteInfo("load", actor, message, dict(metadata or {}))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         result = load.commit(committer, options)
-        self._tend(branch, load.touched)
+        if upkeep and not result.repeated:
+            self._tend(branch, load.rows_written)
         return replace(result, base_branch=from_, branch_created=create_from is not None)
 
     def mutate(
@@ -120,12 +123,12 @@ class WriteMethods:
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         result = mutation.commit(self._committer(), options)
         if result.commit is not None and not result.repeated:
-            self._tend(branch, mutation.touched)
+            self._tend(branch, mutation.rows_written)
         return result
 
     def _committer(self) -> Committer:
         return Committer(self._repository, self._transaction)
 
-    def _tend(self, branch: str, type_keys: list[str]) -> None:
+    def _tend(self, branch: str, rows_written: Mapping[str, int]) -> None:
         """Light upkeep after a write."""
-        tend(self._repository, self._transaction, self._repository.branch(branch), type_keys)
+        tend(self._repository, self._transaction, self._repository.branch(branch), rows_written)
