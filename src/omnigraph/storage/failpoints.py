@@ -6,7 +6,8 @@ environment: ``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;record.after_put
 ``@n`` means the n-th time the point is reached (default 1).
 
 Actions: ``kill`` (SIGKILL to itself), ``error`` (raises ``FailpointError``, a storage failure),
-``pause:FILE`` (creates FILE and waits until it is removed), ``stop`` (SIGSTOP to itself).
+``pause:FILE`` (creates FILE and waits until it is removed), ``stop`` (SIGSTOP to itself),
+``count`` (does nothing; ``reached`` tells how often).
 """
 
 from __future__ import annotations
