@@ -1,0 +1,49 @@
+"""Writers that meet each other: between preparing and landing, and in many threads at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.graphs import people_graph, rows
+
+import omnigraph
+from omnigraph.errors import OmnigraphError, ReadSetConflict
+from omnigraph.graph import Graph
+from omnigraph.write.changes import Preparer
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return people_graph(tmp_path / "g")
+
+
+def after_preparing(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Any]) -> None:
+    """Do something once, when the next write is prepared and has not landed."""
+    prepare = Preparer.prepare
+
+    def prepare_then(self: Preparer, *args: Any, **kwargs: Any) -> Any:
+        prepared = prepare(self, *args, **kwargs)
+        monkeypatch.setattr(Preparer, "prepare", prepare)
+        do()
+        return prepared
+
+    monkeypatch.setattr(Preparer, "prepare", prepare_then)
+
+
+def test_an_edge_turned_to_a_node_and_the_deletion_of_that_node_cannot_both_land(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with graph.write() as w:
+        w.insert("Person", {"name": "cy"})
+    (edge_id,) = rows(graph, "edge:Knows")
+    turned = [{"edge": "Knows", "from": "ana", "to": "cy", "data": {"id": edge_id}}]
+    other = omnigraph.open(graph.uri)
+    after_preparing(monkeypatch, lambda: other.load(turned, mode="merge"))
+    with pytest.raises(ReadSetConflict), graph.write() as w:
+        w.delete("Person", "cy")
+    assert {row["dst"] for row in rows(graph, "edge:Knows").values()} == {"cy"}
+    assert "cy" in rows(graph, "node:Person")
