@@ -47,3 +47,23 @@ def test_an_edge_turned_to_a_node_and_the_deletion_of_that_node_cannot_both_land
         w.delete("Person", "cy")
     assert {row["dst"] for row in rows(graph, "edge:Knows").values()} == {"cy"}
     assert "cy" in rows(graph, "node:Person")
+
+
+def test_threads_that_only_insert_into_one_type_all_get_through(graph: Graph) -> None:
+    failures: list[OmnigraphError] = []
+
+    def insert(thread: int) -> None:
+        for number in range(15):
+            try:
+                with graph.write() as w:
+                    w.insert("Person", {"name": f"p{thread}-{number}"})
+            except OmnigraphError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=insert, args=(thread,)) for thread in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(rows(graph, "node:Person")) == 2 + 8 * 15
