@@ -11,8 +11,10 @@ import pytest
 from tests.graphs import people_graph, rows
 
 import omnigraph
-from omnigraph.errors import OmnigraphError, ReadSetConflict
+from omnigraph.errors import OmnigraphError, ReadSetConflict, StorageFailure
 from omnigraph.graph import Graph
+from omnigraph.manifest.manifest import Manifest
+from omnigraph.manifest.publication import Publication
 from omnigraph.write.changes import Preparer
 
 
@@ -67,3 +69,25 @@ def test_threads_that_only_insert_into_one_type_all_get_through(graph: Graph) ->
         thread.join()
     assert failures == []
     assert len(rows(graph, "node:Person")) == 2 + 8 * 15
+
+
+def test_a_write_that_landed_is_not_called_failed_because_its_upkeep_did(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.create_branch("b")
+    branch, publish = graph._repository.branch, Manifest.publish
+
+    def publish_then(self: Manifest, publication: Publication) -> Any:
+        published = publish(self, publication)
+        monkeypatch.setattr(graph._repository, "branch", away)
+        return published
+
+    def away(name: str) -> Any:
+        monkeypatch.setattr(graph._repository, "branch", branch)
+        raise StorageFailure("the store is away")
+
+    monkeypatch.setattr(Manifest, "publish", publish_then)
+    with graph.write("b") as w:
+        w.insert("City", {"name": "Rome"})
+    assert graph._repository.branch == branch  # it was asked for, and failed
+    assert "Rome" in rows(graph, "node:City", "b")

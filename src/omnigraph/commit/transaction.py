@@ -77,7 +77,7 @@ class WriteTransaction:
         self.require_writable()
         branch = prepared.snapshot.branch
         keys = [table.pin.key for table in prepared.tables]
-        patience = _Patience(self._repository.clock)
+        patience = _Patience(self._repository.clock, waits=prepared.info.makes_commit)
         while True:
             with turn(self._repository.location.uri, branch.incarnation, keys):
                 record = self._record(branch, prepared)
@@ -304,18 +304,19 @@ class _Patience:
     """Waiting for another process's write: longer than a lease, so that one command is enough.
 
     A lease is watched from the moment this process first sees the record. A program that makes one
-    write and ends would otherwise never see the lease of a lost host run out.
+    write and ends would otherwise never see the lease of a lost host run out. Upkeep, which comes
+    after a write that is done, does not wait.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, waits: bool) -> None:
         self._clock = clock
-        self.seconds = max(LIVE_WRITER_WAIT_S, LEASES_WAITED * lease_seconds())
+        self.seconds = max(LIVE_WRITER_WAIT_S, LEASES_WAITED * lease_seconds()) if waits else 0.0
         self._deadline = clock.monotonic() + self.seconds
         self._poll_s = LIVE_WRITER_POLL_S
 
     def wait(self) -> bool:
         """Pause before the next look; False when it has been long enough."""
-        if self._clock.monotonic() > self._deadline:
+        if self._clock.monotonic() >= self._deadline:
             return False
         time.sleep(random.uniform(0, self._poll_s))
         self._poll_s = min(2 * self._poll_s, LIVE_WRITER_POLL_MAX_S)

@@ -41,8 +41,8 @@ def _compact(
     repository: Repository, transaction: WriteTransaction, branch: Branch, key: str
 ) -> bool:
     state = repository.manifest(branch).warm()
-    pin = state.pins[key]
-    if pin.owner != branch.incarnation:
+    pin = state.pins.get(key)
+    if pin is None or pin.owner != branch.incarnation:
         return False  # not this branch's own copy
     table = repository.tables.open(pin.ref)
     if not needs_compaction({f: m.physical_rows for f, m in table.fragments.items()}):
@@ -53,7 +53,7 @@ def _compact(
     if staged is None:
         return False
     snapshot = repository.snapshot(branch)
-    if snapshot.pins[key].ref != pin.ref:
+    if snapshot.pins.get(key) != pin:
         return False
     prepared = PreparedWrite(operation_id, snapshot, INFO, (PreparedTable(pin, staged),))
     transaction.commit(prepared)
