@@ -133,15 +133,22 @@ def stage_change(
     *,
     type_key: str,
 ) -> StagedWrite:
-    """Upsert some rows and delete others, as one step: what a merge of branches needs."""
+    """Upsert some rows and delete others, as one step: what a merge of branches needs.
+
+    An id that is both written and deleted is written: one row leaves and one comes.
+    """
+    import pyarrow.compute as pc
+
     _require_distinct(rows, type_key)
+    deleted = _as_array(deleted_ids)
+    written = pc.is_in(deleted, value_set=_as_array(rows["id"]))
     return _stage_change(
         table,
         "change",
         properties,
         rows,
         locate(table, rows["id"]),
-        removed=locate(table, deleted_ids),
+        removed=locate(table, deleted.filter(pc.invert(written))),
     )
 
 

@@ -7,6 +7,7 @@ request returns the first one's commit).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import all_branches
 from omnigraph.manifest.branching import create_branch
 from omnigraph.manifest.repository import Repository
@@ -26,6 +28,8 @@ from omnigraph.write.load import Load, LoadResult, LoadSource, LoadSpec, Mode, P
 from omnigraph.write.mutate import Mutation, MutationResult, MutationSpec
 from omnigraph.write.sources import Format
 from omnigraph.write.upkeep import tend
+
+log = logging.getLogger("omnigraph.upkeep")
 
 
 class WriteMethods:
@@ -137,5 +141,10 @@ class WriteMethods:
         return Committer(self._repository, self._transaction)
 
     def _tend(self, branch: str, rows_written: Mapping[str, int]) -> None:
-        """Light upkeep after a write."""
-        tend(self._repository, self._transaction, self._repository.branch(branch), rows_written)
+        """Light upkeep after a write, which has landed whatever becomes of this."""
+        try:
+            found = self._repository.branch(branch)
+        except OmnigraphError as error:
+            log.info("upkeep of %s was put off: %s", branch, error.message)
+            return
+        tend(self._repository, self._transaction, found, rows_written)
