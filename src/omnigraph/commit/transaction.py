@@ -21,7 +21,7 @@ from omnigraph.commit.audit import Action
 from omnigraph.commit.decision import Way, decide
 from omnigraph.commit.drift import TableDrift, find_drift
 from omnigraph.commit.holding import Holding, active
-from omnigraph.commit.ownership import this_process
+from omnigraph.commit.ownership import lease_seconds, this_process
 from omnigraph.commit.pending import Pending
 from omnigraph.commit.prepared import PreparedWrite
 from omnigraph.commit.queues import turn
@@ -37,6 +37,7 @@ from omnigraph.errors import (
     RecoveryRequired,
     VersionConflict,
 )
+from omnigraph.ids import Clock
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publication import Requirements
 from omnigraph.manifest.repository import Repository
@@ -46,8 +47,10 @@ from omnigraph.storage.lance_errors import CommitRefused
 
 log = logging.getLogger("omnigraph.commit")
 
-LIVE_WRITER_WAIT_S = 5.0  # how long to wait for another process's write of the same type
-LIVE_WRITER_POLL_S = 0.005
+LIVE_WRITER_WAIT_S = 5.0  # how long to wait for another process's write of the same type, at least
+LEASES_WAITED = 1.5  # and by leases: an owner that shows no sign of life is resolved within one
+LIVE_WRITER_POLL_S = 0.005  # the first look comes soon, later ones ever less often
+LIVE_WRITER_POLL_MAX_S = 0.25
 
 
 class WriteTransaction:
@@ -74,7 +77,7 @@ class WriteTransaction:
         self.require_writable()
         branch = prepared.snapshot.branch
         keys = [table.pin.key for table in prepared.tables]
-        deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
+        patience = _Patience(self._repository.clock, waits=prepared.info.makes_commit)
         while True:
             with turn(self._repository.location.uri, branch.incarnation, keys):
                 record = self._record(branch, prepared)
@@ -83,7 +86,7 @@ class WriteTransaction:
                 drift = self._first_drift(prepared)
                 if drift is None:
                     return self._commit_in_turn(branch, prepared, record)
-            self._deal_with_drift(branch, *drift, deadline)
+            self._deal_with_drift(branch, *drift, patience)
 
     # -- before A ----------------------------------------------------------------------------------
 
@@ -97,7 +100,7 @@ class WriteTransaction:
         return None
 
     def _deal_with_drift(
-        self, branch: Branch, pin: TablePin, drift: TableDrift, deadline: float
+        self, branch: Branch, pin: TablePin, drift: TableDrift, patience: _Patience
     ) -> None:
         """Resolve the drift, wait for its live owner, or say which case it is."""
         state = self._repository.manifest(branch).current()
@@ -119,14 +122,13 @@ class WriteTransaction:
             if newest is not None and newest.ref == pin.ref:
                 raise _uncovered(pin, drift)
             return
-        if self._repository.clock.monotonic() > deadline:
+        if not patience.wait():
             raise RecoveryRequired(
                 f"another process is writing {pin.key} and has not finished for "
-                f"{LIVE_WRITER_WAIT_S:.0f} s",
-                remedy="Try again; if its process is gone, its write is resolved after the lease.",
+                f"{patience.seconds:.0f} s",
+                remedy="Try again when its process has finished.",
                 details={"operation_id": covering[0] if covering else None},
             )
-        time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
     # -- A to D ------------------------------------------------------------------------------------
 
@@ -296,6 +298,29 @@ class WriteTransaction:
                 )
         first = record.tables[0]
         return VersionConflict(first.key, first.base.version, first.base.version + 1)
+
+
+class _Patience:
+    """Waiting for another process's write: longer than a lease, so that one command is enough.
+
+    A lease is watched from the moment this process first sees the record. A program that makes one
+    write and ends would otherwise never see the lease of a lost host run out. Upkeep, which comes
+    after a write that is done, does not wait.
+    """
+
+    def __init__(self, clock: Clock, *, waits: bool) -> None:
+        self._clock = clock
+        self.seconds = max(LIVE_WRITER_WAIT_S, LEASES_WAITED * lease_seconds()) if waits else 0.0
+        self._deadline = clock.monotonic() + self.seconds
+        self._poll_s = LIVE_WRITER_POLL_S
+
+    def wait(self) -> bool:
+        """Pause before the next look; False when it has been long enough."""
+        if self._clock.monotonic() >= self._deadline:
+            return False
+        time.sleep(random.uniform(0, self._poll_s))
+        self._poll_s = min(2 * self._poll_s, LIVE_WRITER_POLL_MAX_S)
+        return True
 
 
 def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:

@@ -133,15 +133,22 @@ def stage_change(
     *,
     type_key: str,
 ) -> StagedWrite:
-    """Upsert some rows and delete others, as one step: what a merge of branches needs."""
+    """Upsert some rows and delete others, as one step: what a merge of branches needs.
+
+    An id that is both written and deleted is written: one row leaves and one comes.
+    """
+    import pyarrow.compute as pc
+
     _require_distinct(rows, type_key)
+    deleted = _as_array(deleted_ids)
+    written = pc.is_in(deleted, value_set=_as_array(rows["id"]))
     return _stage_change(
         table,
         "change",
         properties,
         rows,
         locate(table, rows["id"]),
-        removed=locate(table, deleted_ids),
+        removed=locate(table, deleted.filter(pc.invert(written))),
     )
 
 
@@ -233,7 +240,44 @@ def stage_lookup_indexes(
 
 def lookup_index(column: str) -> str:
     """The name of the index that serves look-ups by a column."""
-    return f"lookup_{column}"
+    return IndexSpec(column, "BTREE").name
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """An index to build: its column, Lance's kind, and what else Lance wants to know."""
+
+    column: str
+    kind: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_{self.kind.lower()}"
+
+
+def stage_indexes(
+    table: PinnedTable, specs: Sequence[IndexSpec], properties: Mapping[str, str]
+) -> StagedWrite:
+    """Build several indexes over all rows as one step, each replacing the one of its name."""
+    from lance import LanceOperation, Transaction
+
+    built, replaced = [], []
+    for spec in specs:
+        with translated(f"building an index on {table.ref.path}"):
+            index = table.dataset.create_index_uncommitted(
+                spec.column,
+                spec.kind,
+                name=spec.name,
+                fragment_ids=list(table.fragments),
+                replace=True,
+                **dict(spec.options),
+            )
+            # Without this step an inverted index commits and then fails every search.
+            built.append(table.dataset.merge_existing_index_segments([index]))
+        replaced += _segments(table, spec.name)
+    operation = LanceOperation.CreateIndex(built, replaced)
+    return _maintenance(table, "index_build", Transaction, operation, properties)
 
 
 def stage_drop_index(

@@ -7,6 +7,7 @@ request returns the first one's commit).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import all_branches
 from omnigraph.manifest.branching import create_branch
 from omnigraph.manifest.repository import Repository
@@ -21,10 +23,13 @@ from omnigraph.manifest.rows import MAIN
 from omnigraph.write.batch import Batch
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Committer, WriteOptions
+from omnigraph.write.indexes import IndexReport, build_indexes
 from omnigraph.write.load import Load, LoadResult, LoadSource, LoadSpec, Mode, Progress
 from omnigraph.write.mutate import Mutation, MutationResult, MutationSpec
 from omnigraph.write.sources import Format
 from omnigraph.write.upkeep import tend
+
+log = logging.getLogger("omnigraph.upkeep")
 
 
 class WriteMethods:
@@ -53,6 +58,12 @@ class WriteMethods:
         yield batch
         if batch.commit() is not None:
             self._tend(branch, batch.rows_written)
+
+    def build_indexes(self, branch: str = MAIN) -> list[IndexReport]:
+        """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
+        self._transaction.require_writable()
+        found = self._repository.branch(branch)
+        return build_indexes(self._repository, self._transaction, found)
 
     def load(
         self,
@@ -130,5 +141,10 @@ class WriteMethods:
         return Committer(self._repository, self._transaction)
 
     def _tend(self, branch: str, rows_written: Mapping[str, int]) -> None:
-        """Light upkeep after a write."""
-        tend(self._repository, self._transaction, self._repository.branch(branch), rows_written)
+        """Light upkeep after a write, which has landed whatever becomes of this."""
+        try:
+            found = self._repository.branch(branch)
+        except OmnigraphError as error:
+            log.info("upkeep of %s was put off: %s", branch, error.message)
+            return
+        tend(self._repository, self._transaction, found, rows_written)

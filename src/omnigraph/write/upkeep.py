@@ -89,8 +89,8 @@ def _publish(
 ) -> bool:
     """Stage something on a type's table and publish it; False when there was nothing to do."""
     state = repository.manifest(branch).warm()
-    pin = state.pins[key]
-    if pin.owner != branch.incarnation:
+    pin = state.pins.get(key)
+    if pin is None or pin.owner != branch.incarnation:
         return False  # not this branch's own copy
     operation_id = new_ulid()
     properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: INFO.kind}
@@ -98,7 +98,7 @@ def _publish(
     if staged is None:
         return False
     snapshot = repository.snapshot(branch)
-    if snapshot.pins[key].ref != pin.ref:
+    if snapshot.pins.get(key) != pin:
         return False
     prepared = PreparedWrite(operation_id, snapshot, INFO, (PreparedTable(pin, staged),))
     transaction.commit(prepared)
