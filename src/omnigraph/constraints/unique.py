@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.constraints.image import StoredTypes, TypeImage, present
-from omnigraph.constraints.spelling import as_array, tuple_keys
+from omnigraph.constraints.spelling import as_array, shown_value, tuple_keys
 from omnigraph.constraints.violations import Report, Rule, Violation
 from omnigraph.schema import EdgeType, NodeType
 
@@ -71,7 +71,7 @@ def _check_group(
 
     def repeated(at: int, first: int) -> str:
         other, where = rows["id"][first].as_py(), _also(report, rows, first)
-        return f"{title}: {_shown(rows, columns, at)} is also in {other!r}{where}"
+        return f"{title}: {_shown(owner, rows, columns, at)} is also in {other!r}{where}"
 
     _report(
         report, "unique", owner, rows, _repeats(tuple_keys(owner, columns, rows)), repeated, name
@@ -107,7 +107,8 @@ def _check_stored(
     pairs = list(zip(marked.to_pylist(), positions.take(marked).to_pylist(), strict=True))
 
     def taken_by(at: int, other: int) -> str:
-        return f"{title}: {_shown(final, columns, at)} is also in {found['id'][other].as_py()!r}"
+        shown, id = _shown(owner, final, columns, at), found["id"][other].as_py()
+        return f"{title}: {shown} is also in {id!r}"
 
     _report(report, "unique", owner, final, pairs, taken_by, name)
 
@@ -147,10 +148,9 @@ def _report(
     report.extend((violation(at, other) for at, other in pairs), len(pairs))
 
 
-def _shown(rows: pa.Table, columns: tuple[str, ...], at: int) -> str:
-    values = [rows[name][at].as_py() for name in columns]
-    text = repr(values[0]) if len(values) == 1 else f"({', '.join(map(repr, values))})"
-    return text if len(text) <= 80 else text[:80] + "…"
+def _shown(owner: NodeType | EdgeType, rows: pa.Table, columns: tuple[str, ...], at: int) -> str:
+    values = [shown_value(owner, rows, name, at) for name in columns]
+    return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
 
 def _also(report: Report, rows: pa.Table, first: int) -> str:

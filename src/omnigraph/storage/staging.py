@@ -76,7 +76,10 @@ def value_filter(column: str, values: pa.Array) -> str | None:
     if pa.types.is_string(values.type):
         return f"{name} IN ({', '.join(_literal(i) for i in values.to_pylist())})"
     if pa.types.is_integer(values.type):
-        return f"{name} IN ({', '.join(str(i) for i in values.to_pylist())})"
+        numbers = values.to_pylist()
+        # Lance reads literals beyond 63 bits as floats.
+        if all(abs(number) < 2**63 for number in numbers):
+            return f"{name} IN ({', '.join(str(number) for number in numbers)})"
     return None
 
 
