@@ -102,6 +102,16 @@ def test_edges_to_nodes_that_vanish_in_the_same_write_are_refused(schema: Accept
     assert found(schema, image, stored) == [("endpoint", "edge:D", "d1")]
 
 
+def test_a_node_that_is_removed_and_written_again_is_still_there(schema: AcceptedSchema) -> None:
+    stored = Memory(node_A=nodes("a"), node_B=nodes("x"), edge_D=edges(("d1", "a", "x")))
+    again = TypeImage(nodes("a"), removed=pa.array(["a"]))
+    many = TypeImage(edges(*((f"e{i}", "a", "x") for i in range(3))))
+    assert found(schema, {"node:A": again}, stored) == []
+    assert found(schema, {"node:A": again, "edge:E": many}, stored) == [
+        ("cardinality", "edge:E", "a")
+    ]
+
+
 def test_the_report_is_bounded_and_counts_everything(schema: AcceptedSchema) -> None:
     report = Report()
     many = [(f"d{i}", "a", "nowhere") for i in range(500)]

@@ -259,8 +259,12 @@ def test_L_17_a_missing_branch_is_made_from_its_base(graph: Graph) -> None:
     assert (again.branch_created, again.base_branch) == (False, "main")
     assert names(graph) == []
     assert len(b"".join(graph.export("dev")).splitlines()) == 2
-    with pytest.raises(InvalidData):
-        graph.load(b"{", mode="append", branch="other", from_="main")
+    orphan = b'{"edge":"Knows","from":"x","to":"y"}'
+    for bad in (b"{", orphan):
+        with pytest.raises(InvalidData):
+            graph.load(bad, mode="append", branch="other", from_="main")
+    with pytest.raises(omnigraph.errors.PreconditionFailed):
+        graph.load(LINES, mode="append", branch="other", from_="main", expected_head="no")
     assert graph.branches() == ["dev", "main"]
 
 

@@ -98,10 +98,11 @@ class WriteMethods:
         missing = branch not in all_branches(self._repository.main.current())
         create_from = from_ if missing else None
         committer = self._committer()
-        schema = committer.attempt(branch if create_from is None else create_from).schema
-        load = Load(spec, schema, self._blobs)
+        start = committer.attempt(branch if create_from is None else create_from)
+        load = Load(spec, start, self._blobs)
         load.read()
         if create_from is not None:
+            load.check(start, expected_head)  # a load that fails leaves no branch behind
             create_branch(self._repository, branch, create_from)
         info = WriteInfo("load", actor, message, dict(metadata or {}))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
