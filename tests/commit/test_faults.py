@@ -22,6 +22,7 @@ from omnigraph.errors import (
     StorageFull,
 )
 from omnigraph.graph import Graph
+from omnigraph.manifest import publisher
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage import failpoints
 from omnigraph.storage.failpoints import FailpointError
@@ -313,6 +314,26 @@ def test_F_9_a_request_that_is_carried_out_twice_takes_effect_once(
     assert len(graph.commits()) == commits + 1
     assert_at_rest(graph)
     assert audited(graph) == frozenset()
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize(
+    "place", ["*/nodes/*/_versions/*", "*/__manifest/_versions/*", "*/__recovery/*"]
+)
+def test_F_9_a_store_that_stays_silent_is_given_up_with_a_typed_error(
+    bucket: str, s3: S3Server, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "BUDGET_S", 0.1)
+    monkeypatch.setattr(publisher, "ATTEMPTS_MIN", 2)
+    graph = make_graph(f"{bucket}/g")
+    s3.inject(S3Fault(kind="PUT", key=place, action="drop", times=None))
+    with pytest.raises(StorageFailure) as failure:
+        insert_neighbourhood(graph, 0, "main")
+    assert failure.value.remedy
+    s3.clear_faults()
+    assert not any(neighbourhood(graph, 0, "main").values())
+    assert_writable(graph)
+    assert not any(neighbourhood(graph, 0, "main").values())
 
 
 # -- F-10 full, forbidden --------------------------------------------------------------------------

@@ -160,3 +160,15 @@ def test_a_pending_write_of_another_host_delays_neither_reads_nor_other_types_no
     insert(handle, "main", "zoe")
     insert(handle, "a", "zoe")  # it moved no table of this branch, so nobody has to wait for it
     assert path.exists()
+
+
+@pytest.mark.parametrize("rest", ["claim-1", "lease", "abort"])
+def test_what_is_left_of_a_record_that_is_gone_is_swept_by_the_next_write(
+    graph: Graph, rest: str
+) -> None:
+    path = put_record(graph, "main", b"{}", f"01GONE.{rest}")
+    omnigraph.open(graph.uri, read_only=True).pending_writes()
+    assert path.exists()  # looking changes nothing
+    insert(graph, "main", "zoe")
+    assert not path.exists()
+    assert broken_promises(graph.uri) == []

@@ -16,9 +16,10 @@ from tests.graphs import people_graph, repository, rows
 
 import omnigraph
 from omnigraph.commit import transaction
+from omnigraph.commit.audit import Action
 from omnigraph.commit.ownership import Owner
 from omnigraph.commit.record import RecoveryRecord
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import OmnigraphError, OutcomeUnknown, StorageFailure
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.rows import MAIN, Kind, Row
@@ -125,3 +126,86 @@ def test_a_crash_while_healing_leaves_nothing_for_a_human(tmp_path: Path) -> Non
     with graph.write() as w:
         w.insert("Person", {"name": "dee"})
     assert set(rows(graph, "node:Person")) >= {"ana", "bo", "dee"}
+
+
+def _claim(graph: omnigraph.Graph, path: str) -> None:
+    """Another host begins to resolve a record."""
+    claimant = json.dumps(asdict(Owner("elsewhere", 1, "1"))).encode()
+    graph._repository.objects.put(path.removesuffix(".json") + ".claim-1.json", claimant)
+
+
+def _refuse(*_: object) -> None:
+    raise StorageFailure("the manifest cannot be written")
+
+
+def test_a_write_that_somebody_resolves_is_not_reported_as_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = people_graph(tmp_path / "g")
+    put = graph._repository.objects.put
+
+    def put_after_a_claim(path: str, data: bytes) -> None:
+        if path.endswith(".abort.json"):
+            _claim(graph, path.replace(".abort.json", ".json"))
+        put(path, data)
+
+    monkeypatch.setattr(graph._repository.main, "publish", _refuse)
+    monkeypatch.setattr(graph._repository.objects, "put", put_after_a_claim)
+    with pytest.raises(OutcomeUnknown), graph.write() as w:
+        w.insert("City", {"name": "Rome"})
+
+
+def test_a_resolver_sees_that_the_owner_gave_up_while_it_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = people_graph(tmp_path / "g")
+    with monkeypatch.context() as broken:
+        broken.setattr(graph._repository.main, "publish", _refuse)
+        with pytest.raises(StorageFailure), graph.write() as w:
+            w.insert("City", {"name": "Rome"})
+    objects = graph._repository.objects
+    (abort,) = [i.path for i in objects.list("__recovery") if i.path.endswith(".abort.json")]
+    objects.delete(abort)
+    create = objects.put_if_absent
+
+    def create_after_the_owner_gave_up(path: str, data: bytes) -> None:
+        if ".claim-" in path:
+            objects.put(abort, b"{}")
+        create(path, data)
+
+    monkeypatch.setattr(objects, "put_if_absent", create_after_the_owner_gave_up)
+    (resolution,) = graph.recover().resolved
+    assert resolution.action is Action.ROLLED_BACK
+    assert set(rows(graph, "node:City")) == {"Oslo"}
+
+
+def test_an_owner_paused_while_its_record_was_written_looks_before_it_moves_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "0.1")
+    monkeypatch.setattr(transaction, "LIVE_WRITER_WAIT_S", 0.1)
+    graph = people_graph(tmp_path / "g")
+    create = graph._repository.objects.put_if_absent
+
+    def create_and_pause(path: str, data: bytes) -> None:
+        create(path, data)
+        _claim(graph, path)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(graph._repository.objects, "put_if_absent", create_and_pause)
+    with pytest.raises(OutcomeUnknown), graph.write() as w:
+        w.insert("City", {"name": "Rome"})
+    view = repository(graph)
+    assert view.tables.newest_from(view.main.current().pins["node:City"].ref).version == 2
+
+
+def test_records_of_writers_that_finish_are_not_remembered(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    _left_by_another_host(graph)
+    fresh = omnigraph.open(graph.uri)
+    known = fresh._transaction.recovery.pending
+    (pending,) = known.of_branch("main")
+    assert known._records
+    graph._repository.objects.delete(pending.path)
+    assert known.of_branch("main") == []
+    assert not known._records

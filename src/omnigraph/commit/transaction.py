@@ -29,6 +29,7 @@ from omnigraph.commit.record import RecoveryRecord
 from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import (
     Conflict,
+    Contention,
     Drift,
     OmnigraphError,
     OutcomeUnknown,
@@ -138,10 +139,11 @@ class WriteTransaction:
         if not prepared.tables:
             return self._repository.manifest(branch).publish(record.publication()).commit
         with active(record.operation_id):
+            # Others may watch the record from before the put returns: the first proof is from then.
+            holding = Holding(self._objects, record, self._repository.clock)
             hit("record.before_put")
             self._objects.put_if_absent(record.path, record.to_bytes())
             hit("record.after_put")
-            holding = Holding(self._objects, record, self._repository.clock)
             moved = 0
             try:
                 with holding.kept():
@@ -244,10 +246,15 @@ class WriteTransaction:
     def _leave_aborted(
         self, branch: Branch, pending: Pending, second: OmnigraphError
     ) -> Commit | None:
-        """It cannot be undone now: say durably that it must be, so that "failed" stays true."""
+        """It cannot be undone now: say durably that it must be, so that "failed" stays true.
+
+        A resolver that claimed the record before may not have seen this, and finish the write.
+        """
         record = pending.record
         try:
             self._objects.put(pending.abort_path, b"{}")
+            if self.recovery.pending.is_claimed(pending):
+                raise Contention("another process is resolving it")
             state = self._repository.manifest(branch).current()
             decision = decide(self._store, record, state, aborted=True)
         except OmnigraphError as third:

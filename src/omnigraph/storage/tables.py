@@ -315,7 +315,8 @@ class TableStore:
 
         pinned = self.open(staged.ref)
         where = self.location.child(staged.ref.dataset_path)
-        require_whole(where, staged.transaction.operation, pinned.fragments)
+        with translated(f"checking what was written to {staged.ref.path}"):
+            require_whole(where, staged.transaction.operation, pinned.fragments)
         self.counters.commits += 1
         with translated(f"committing {staged.ref.path}", committing=True):
             dataset = LanceDataset.commit(
