@@ -168,7 +168,7 @@ class Graph(WriteMethods):
         pin = snapshot.pin(type_key)
         ref = pin.ref if version is None else TableRef(pin.ref.path, pin.ref.branch, version)
         table = self._repository.tables.open(ref)
-        found = table.scan(filter=membership("id", pa.array([id])), with_row_address=True)
+        found = table.scan(filter=membership("id", pa.array([id])), with_row_id=True)
         if not found.num_rows:
             raise EntityNotFound(
                 f"there is no {type_key.partition(':')[2]} with id {id!r}",

@@ -220,3 +220,11 @@ def test_many_small_writes_compact_their_table_without_a_commit(tmp_path: Path) 
     assert len(table.fragments) < 10
     assert table.rows == SMALL_FRAGMENTS_MAX + 5
     assert len(graph.commits()) == SMALL_FRAGMENTS_MAX + 5 + 1
+
+
+def test_an_edge_is_deleted_by_its_id(graph: Graph) -> None:
+    (knows,) = rows(graph, "edge:Knows")
+    with graph.write() as w:
+        w.delete_edge("Knows", knows)
+    assert rows(graph, "edge:Knows") == {}
+    assert set(rows(graph, "node:Person")) == {"ana", "bo"}

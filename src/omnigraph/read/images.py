@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.blobs import ADDRESS, blob_values
+from omnigraph.storage.blobs import ROW_ID, blob_values
 from omnigraph.storage.tables import PinnedTable
 from omnigraph.types import PropertyType
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def images(owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> list[dict[str, Any]]:
-    """Scanned rows, with their addresses, as one mapping per entity."""
+    """Scanned rows, with their row ids, as one mapping per entity."""
     columns = {}
     for column in owner.columns():
         if column.name in rows.column_names:
@@ -32,7 +32,7 @@ def _values(table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType) -
 
     column: Any = rows[name]
     if kind.is_blob:
-        return blob_values(table, name, column.to_pylist(), rows[ADDRESS].to_pylist())
+        return blob_values(table, name, column.to_pylist(), rows[ROW_ID].to_pylist())
     family = kind.scalar.family
     if family in ("date", "datetime"):
         item = pa.int32() if family == "date" else pa.int64()

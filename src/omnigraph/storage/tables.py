@@ -157,6 +157,12 @@ class PinnedTable:
                 scan_in_order=True,
             ).to_table()
 
+    def take(self, row_ids: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows by their stable row ids, in that order: costs what they are, not the table."""
+        self.counters.scans += 1
+        with translated(f"reading {self.ref.path}"):
+            return self.dataset._take_rows(list(row_ids), columns=columns and list(columns))
+
 
 class TableStore:
     """The tables of one graph location. Thread-safe; handles are shared and immutable."""
