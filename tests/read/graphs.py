@@ -12,19 +12,25 @@ from omnigraph.graph import Graph
 CASES = Path(__file__).parents[1] / "cases" / "read"
 
 
-def load_graph(where: Path, name: str) -> Graph:
+def load_graph(where: Path, name: str, *, indexed_early: bool = False) -> Graph:
     """The graph that ``tests/cases/read/<name>.json`` describes."""
     body = json.loads((CASES / f"{name}.json").read_text())
-    return make_graph(where, body["schema"], body["records"])
+    return make_graph(where, body["schema"], body["records"], indexed_early=indexed_early)
 
 
-def make_graph(where: Path, schema: str, records: list[dict[str, Any]]) -> Graph:
-    """Nodes in one commit, edges in a second."""
+def make_graph(
+    where: Path, schema: str, records: list[dict[str, Any]], *, indexed_early: bool = False
+) -> Graph:
+    """Nodes in one or two commits, edges in another; indexes after the first if asked for."""
     graph = omnigraph.init(where, schema)
-    with graph.write() as w:
-        for record in records:
-            if "type" in record:
+    nodes = [record for record in records if "type" in record]
+    for part in (nodes[:2], nodes[2:]) if indexed_early else (nodes,):
+        with graph.write() as w:
+            for record in part:
                 w.insert(record["type"], record["data"])
+        if indexed_early and part is not nodes:
+            graph.build_indexes()
+            indexed_early = False
     edges = [record for record in records if "edge" in record]
     if edges:
         with graph.write() as w:

@@ -29,6 +29,7 @@ NOUNS: Final = {
     "snapshot": ("snapshot", "Show what a branch of a graph holds."),
     "commit": ("commit", "Look at the history of a graph."),
     "branch": ("branch", "Create and list branches."),
+    "index": ("index", "Build the indexes of a graph."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),
     "fmt": ("fmt", "Lay schema and query files out."),

@@ -51,12 +51,20 @@ class PendingRecords:
         self._watch = Watch(clock)
         self._records: dict[str, RecoveryRecord] = {}  # records never change once written
 
-    def of_branch(self, branch_incarnation: str) -> list[Pending]:
-        """All records of one branch in order of creation; raises on one that cannot be read."""
+    def of_branch(self, branch_incarnation: str, *, sweep: bool = False) -> list[Pending]:
+        """All records of one branch in order of creation; raises on one that cannot be read.
+
+        ``sweep`` also removes what is left of records that are gone: a resolver can die between
+        its claim and its look whether there still is something to resolve.
+        """
         prefix = recovery_prefix(branch_incarnation)
         listed = self._objects.list(prefix)
         paths = _record_paths(listed)
         self._forget_all_but(paths, f"{prefix}/")
+        if sweep:
+            for info in listed:
+                if _record_of(info.path) not in paths:
+                    self._objects.delete(info.path)
         pending = [self._load(path, listed) for path in paths]
         return [found for found in pending if found is not None]
 
@@ -134,6 +142,12 @@ class PendingRecords:
             return Owner(**json.loads(self._objects.get(claim)))
         except (ObjectNotFound, ValueError, TypeError):
             return None  # gone, or unreadable and therefore nobody to wait for
+
+
+def _record_of(path: str) -> str:
+    """The record that a lease, a claim or an abort belongs to; a record belongs to itself."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.partition('.')[0]}.json"
 
 
 def _record_paths(listed: list[ObjectInfo]) -> list[str]:

@@ -67,7 +67,7 @@ class Recovery:
     def resolve(self, branch: Branch) -> list[Resolution]:
         """Resolve what dead writers left on this branch. One list call when there is nothing."""
         done = []
-        for pending in self.pending.of_branch(branch.incarnation):
+        for pending in self.pending.of_branch(branch.incarnation, sweep=True):
             if not self.pending.may_resolve(pending):
                 continue
             with active(pending.record.operation_id) as first:

@@ -48,7 +48,7 @@ def create_graph(
 ) -> Repository:
     """Create a graph with this schema; refuses, and changes nothing, where one exists."""
     repository = Repository(location, objects=objects)
-    if repository.objects.list(MANIFEST_PATH):
+    if repository.was_created():
         raise _exists(location)
     repository.objects.ensure_writable()
     commit = Commit(

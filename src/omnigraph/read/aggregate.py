@@ -37,8 +37,6 @@ class Grouped:
 def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
     """Group the matches of a frame. Without a key everything is one group, even nothing."""
     expressions = [item.expression for item in output.aggregates]
-    if frame.weight is not None and any(_adds_floats(item) for item in expressions):
-        frame = frame.spread()
     keys = [_codes(item.expression, frame, evaluator) for item in output.keys]
     groups, first = group_rows([key for key in keys if key is not None], frame.rows)
     count = len(first) if output.keys else 1
@@ -47,6 +45,11 @@ def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
         assert isinstance(expression, Aggregate)
         found[expression] = _aggregate(expression, frame, evaluator, groups, count)
     return Grouped(count, first, found)
+
+
+def weights_suffice(output: Group) -> bool:
+    """Whether equal rows can stay one row: floats have to be added one by one."""
+    return not any(_adds_floats(item.expression) for item in output.aggregates)
 
 
 def _adds_floats(expression: Expression) -> bool:

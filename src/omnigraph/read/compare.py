@@ -136,29 +136,16 @@ def _integers_with_number(operator: str, data: Any, value: int | float) -> Mask:
 
 def _words_with_literal(operator: str, left: Values, text: str) -> Mask:
     assert left.words is not None
-    words = _Words(left.words)
-    low, high = bisect_left(words, text.encode()), bisect_right(words, text.encode())
     data = left.data
-    if operator == "=":
-        return np.asarray(data == low) if low < high else np.zeros(len(data), dtype=bool)
-    if operator == "!=":
-        return np.asarray((data >= 0) & (data != low)) if low < high else np.asarray(data >= 0)
+    if operator in ("=", "!="):
+        place = left.words.places.get(text, -2)
+        found = data == place if operator == "=" else (data >= 0) & (data != place)
+        return np.asarray(found)
+    encoded = left.words.encoded
+    low, high = bisect_left(encoded, text.encode()), bisect_right(encoded, text.encode())
     bound = {"<": low, "<=": high, ">": high, ">=": low}[operator]
     found = data < bound if operator in ("<", "<=") else data >= bound
     return np.asarray(found & (data >= 0))
-
-
-class _Words:
-    """A sorted Arrow array of strings as a sequence of bytes, to bisect."""
-
-    def __init__(self, words: Any) -> None:
-        self._words = words
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    def __getitem__(self, at: int) -> bytes:
-        return str(self._words[at].as_py()).encode()
 
 
 def _columns(operator: str, left: Values, right: Values) -> Mask:
@@ -222,7 +209,7 @@ def _match_text(left: Operand, right: Operand, matches: Callable[[Any, str], Any
     if isinstance(left, Values) and isinstance(right, Literal):
         part = str(right.value)
         if left.words is not None:  # once per word; null is the place after the last
-            hits = np.append(_mask(matches(left.words, part)), False)
+            hits = np.append(_mask(matches(left.words.array, part)), False)
             return np.asarray(hits[left.data])
         return _mask(matches(left.data, part))
     texts, parts = (_texts(side) for side in (left, right))

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from omnigraph.embed import Embedder, embedder_from_environment
 from omnigraph.errors import CommitNotFound, InvalidInput
@@ -20,15 +20,23 @@ from omnigraph.manifest.branches import all_branches
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.query import BoundParameters, CompiledQuery, bind_parameters, compile_query
+from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
 from omnigraph.query.plan import ReadPlan
-from omnigraph.read.access import Access, SnapshotTables, Touches, choose_probed, type_use
+from omnigraph.read.access import (
+    Access,
+    ProbingTables,
+    SnapshotTables,
+    Touches,
+    TypeUse,
+    choose_probed,
+    type_use,
+)
 from omnigraph.read.cache import Cache, shared_cache
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.limits import Guard, Limits
 from omnigraph.read.match import Matcher
-from omnigraph.read.output import EntityForm, Output, needed_variables
+from omnigraph.read.output import Answer, EntityForm, Output, needed_variables
 from omnigraph.read.probe import TooWide
 from omnigraph.read.profile import Profile
 from omnigraph.read.rank import Ranker
@@ -36,9 +44,11 @@ from omnigraph.read.result import Result, Target
 from omnigraph.read.search.searcher import Searcher
 from omnigraph.schema import AcceptedSchema
 
-COMPILED_MAX: Final = 512
+PREPARED_MAX: Final = 512
 """Queries that are remembered in compiled form."""
 SCHEMAS_MAX: Final = 64
+SNAPSHOTS_MAX: Final = 64
+"""Snapshots whose tables and orders of evaluation are remembered; they hold no data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,15 @@ class ReadOptions:
     cancelled: threading.Event | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A read query ready to run: its plan and what the plan looks at."""
+
+    plan: ReadPlan
+    use: TypeUse
+    needed: frozenset[str]
+
+
 class Reader:
     """Reads one graph. Thread-safe."""
 
@@ -67,11 +86,11 @@ class Reader:
     ) -> None:
         self.repository = repository
         self.cache = cache if cache is not None else shared_cache()
-        self._embedder = embedder
-        self._touches = Touches()
-        self._lock = threading.Lock()
-        self._compiled: OrderedDict[tuple[str, str | None, str], CompiledQuery] = OrderedDict()
-        self._schemas: OrderedDict[str, AcceptedSchema] = OrderedDict()
+        self.embedder = embedder
+        self.touches = Touches()
+        self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
+        self._schemas: _Kept[str, AcceptedSchema] = _Kept(SCHEMAS_MAX)
+        self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
 
     def query(
         self,
@@ -86,13 +105,11 @@ class Reader:
         options = options or ReadOptions()
         guard = Guard(options.limits, options.cancelled)
         snapshot = self.pin(branch, at)
-        schema = self.schema(snapshot)
-        compiled = self.compile(text, name, schema, snapshot.schema_hash, options.file)
-        compiled.require_read()
-        bound = bind_parameters(compiled.plan.parameters, params, mode=options.parameter_mode)
+        tables = self.tables(snapshot)
+        prepared = self.prepare(text, name, tables, options.file)
+        bound = bind_parameters(prepared.plan.parameters, params, mode=options.parameter_mode)
         target = Target(None, at) if at is not None else Target(snapshot.branch.name, None)
-        run = _Run(self, snapshot, schema, compiled, bound, options, guard)
-        return run.result(target)
+        return _Run(self, tables, prepared, bound, options, guard).result(target)
 
     # Pinning and compiling
 
@@ -110,43 +127,65 @@ class Reader:
 
     def schema(self, snapshot: SnapshotPins) -> AcceptedSchema:
         """The schema of a snapshot."""
-        with self._lock:
-            found = self._schemas.get(snapshot.schema_hash)
+        found = self._schemas.get(snapshot.schema_hash)
         if found is None:
             state = self.repository.manifest(snapshot.branch).warm()
             found = load_schema(state, snapshot.schema_hash)
-            _remember(self._lock, self._schemas, snapshot.schema_hash, found, SCHEMAS_MAX)
+            self._schemas.keep(snapshot.schema_hash, found)
         return found
 
-    def compile(
-        self,
-        text: str,
-        name: str | None,
-        schema: AcceptedSchema,
-        schema_hash: str,
-        file: str = "<query>",
-    ) -> CompiledQuery:
-        """The compiled query, remembered by its text and schema."""
+    def tables(self, snapshot: SnapshotPins) -> SnapshotTables:
+        """The types of a snapshot, shared by everybody who reads it."""
+        key = (snapshot.branch.incarnation, snapshot.manifest_version, snapshot.commit_id)
+        found = self._tables.get(key)
+        if found is None:
+            schema = self.schema(snapshot)
+            found = SnapshotTables(self.repository, snapshot, schema, self.cache)
+            self._tables.keep(key, found)
+        return found
+
+    def prepare(
+        self, text: str, name: str | None, tables: SnapshotTables, file: str = "<query>"
+    ) -> Prepared:
+        """A compiled read query, remembered by its text and schema."""
         if not isinstance(text, str):
             raise InvalidInput("a query is a text")
-        key = (text, name, schema_hash)
-        with self._lock:
-            found = self._compiled.get(key)
-            if found is not None:
-                self._compiled.move_to_end(key)
-                return found
-        found = compile_query(text, schema, name, file=file)
-        _remember(self._lock, self._compiled, key, found, COMPILED_MAX)
+        key = (text, name, tables.snapshot.schema_hash)
+        found = self._prepared.get(key)
+        if found is None:
+            compiled = compile_query(text, tables.schema, name, file=file)
+            compiled.require_read()
+            assert isinstance(compiled.plan, ReadPlan)
+            plan = compiled.plan
+            found = Prepared(plan, type_use(plan, tables.schema), needed_variables(plan))
+            self._prepared.keep(key, found)
         return found
 
 
-def _remember(
-    lock: threading.Lock, kept: OrderedDict[Any, Any], key: object, value: object, most: int
-) -> None:
-    with lock:
-        kept[key] = value
-        while len(kept) > most:
-            kept.popitem(last=False)
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class _Kept(Generic[_K, _V]):
+    """The last few of something. Thread-safe."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[_K, _V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: _K) -> _V | None:
+        with self._lock:
+            found = self._values.get(key)
+            if found is not None:
+                self._values.move_to_end(key)
+            return found
+
+    def keep(self, key: _K, value: _V) -> None:
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,46 +193,42 @@ class _Run:
     """One execution of one query."""
 
     reader: Reader
-    snapshot: SnapshotPins
-    schema: AcceptedSchema
-    compiled: CompiledQuery
+    tables: SnapshotTables
+    prepared: Prepared
     bound: BoundParameters
     options: ReadOptions
     guard: Guard
 
     @property
     def plan(self) -> ReadPlan:
-        assert isinstance(self.compiled.plan, ReadPlan)
-        return self.compiled.plan
+        return self.prepared.plan
 
     def result(self, target: Target) -> Result:
-        tables = self._tables()
+        base, plan = self.tables, self.plan
         now_ms = int(time.time() * 1000)
-        probed = choose_probed(tables, self.plan, self.options.access, self.reader._touches)
+        probed = choose_probed(
+            base, plan, self.prepared.use, self.options.access, self.reader.touches
+        )
         profile = Profile(self.options.profile)
         try:
-            tables.probed = probed
-            table = self._answer(tables, now_ms, profile)
+            data = self._answer(self._reached(probed), now_ms, profile)
         except TooWide:
             profile = Profile(self.options.profile)
-            table = self._answer(self._tables(), now_ms, profile)
-        return Result(
-            self.plan.query,
-            target,
-            self.snapshot.commit_id,
-            table,
-            self.plan.columns,
-            self.schema,
-            tuple(profile.steps),
-        )
+            data = self._answer(self._reached(frozenset()), now_ms, profile)
+        names = tuple(item.name for item in plan.columns)
+        commit_id = base.snapshot.commit_id
+        return Result(plan.query, target, commit_id, names, tuple(data), tuple(profile.steps))
 
-    def _tables(self) -> SnapshotTables:
-        use = type_use(self.plan, self.schema)
-        reader = self.reader
-        return SnapshotTables(reader.repository, self.snapshot, self.schema, reader.cache, use)
+    def _reached(self, probed: frozenset[str]) -> SnapshotTables | ProbingTables:
+        if probed:
+            return ProbingTables(self.tables, self.prepared.use, probed)
+        self.tables.prepare(self.prepared.use)
+        return self.tables
 
-    def _answer(self, tables: SnapshotTables, now_ms: int, profile: Profile) -> Any:
-        searcher = Searcher(self.bound.values, self.reader._embedder)
+    def _answer(
+        self, tables: SnapshotTables | ProbingTables, now_ms: int, profile: Profile
+    ) -> list[Answer]:
+        searcher = Searcher(self.bound.values, self.reader.embedder)
         by_variable: dict[str, Any] = {
             item.name: (
                 tables.nodes(item.type.name)
@@ -205,8 +240,7 @@ class _Run:
         evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher)
         matcher = Matcher(tables, evaluator, self.guard, profile)
         ranker = Ranker(self.plan, matcher, evaluator, searcher)
-        frame, ranks = ranker.match(needed_variables(self.plan))
-        output = Output(
-            self.plan, self.schema, evaluator, by_variable, self.guard, self.options.entity_form
-        )
+        frame, ranks = ranker.match(self.prepared.needed)
+        form = self.options.entity_form
+        output = Output(self.plan, evaluator, by_variable, self.guard, form)
         return output.answer(frame, ranks)

@@ -106,5 +106,5 @@ def _dense(column: Ints) -> Ints:
     if column.dtype.kind in "iu" and len(column):
         low, high = int(column.min()), int(column.max())
         if high - low < max(1024, 4 * len(column)):
-            return column.astype(np.int64) - low
+            return np.asarray(column - column.dtype.type(low)).astype(np.int64)
     return np.asarray(np.unique(column, return_inverse=True)[1]).astype(np.int64)

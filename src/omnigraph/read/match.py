@@ -7,7 +7,7 @@ mean listing them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias
 
@@ -22,7 +22,6 @@ from omnigraph.read.adjacency import Adjacency
 from omnigraph.read.evaluate import Evaluator, Gathers
 from omnigraph.read.frame import ORIGIN, START, Frame, group_rows
 from omnigraph.read.limits import Guard
-from omnigraph.read.ordering import order_steps
 from omnigraph.read.probe import ProbedEdges, ProbedNodes
 from omnigraph.read.profile import Profile
 from omnigraph.read.scan import scan_nodes
@@ -45,7 +44,9 @@ class Tables(Protocol):
 
     def edges(self, name: str) -> Edges: ...
 
-    def rows(self, kind: EntityType) -> int: ...
+    def steps(
+        self, pattern: Pattern, known: Collection[str], restricted: Collection[str]
+    ) -> tuple[Step, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Matcher:
 
     def match(self, pattern: Pattern, needed: Iterable[str], start: Frame = START) -> Frame:
         """The matches of a pattern that extend ``start``, with the columns ``needed``."""
-        steps = order_steps(pattern, set(start.columns), self.tables.rows, self.restricted)
+        steps = self.tables.steps(pattern, start.columns, self.restricted)
         inner = self._inside(pattern)
         wanted = _wanted_after(steps, frozenset(needed) | ({ORIGIN} & start.columns.keys()))
         frame = start

@@ -1,4 +1,4 @@
-"""What becomes of the matches: rows as an Arrow table.
+"""What becomes of the matches: the columns of the answer.
 
 Projection, whole entities, and the choice between listing and grouping. Order and limit are applied
 before values are fetched.
@@ -6,30 +6,29 @@ before values are fetched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from omnigraph.query.checked import Column
 from omnigraph.query.expressions import Aggregate, Expression, WholeEntity, variables
 from omnigraph.query.plan import Group, Project, ReadPlan
-from omnigraph.read.aggregate import Grouped, group
+from omnigraph.read.aggregate import Grouped, group, weights_suffice
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.limits import Guard
 from omnigraph.read.order import SortColumn, first_rows
+from omnigraph.read.result import Entities
 from omnigraph.read.values import Ints, Values, repeated
 from omnigraph.read.values import Literal as LiteralValue
-from omnigraph.schema import AcceptedSchema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from omnigraph.read.match import Edges, Nodes
 
 EntityForm = Literal["object", "id"]
+Answer: TypeAlias = Values | Entities
 
 
 def needed_variables(plan: ReadPlan) -> frozenset[str]:
@@ -66,21 +65,20 @@ class Output:
     """Turns the matches of one plan into its answer."""
 
     plan: ReadPlan
-    schema: AcceptedSchema
     evaluator: Evaluator
     tables: Mapping[str, Nodes | Edges]
     guard: Guard
     entity_form: EntityForm
 
-    def answer(self, frame: Frame, ranks: SortColumn | None = None) -> pa.Table:
-        """The rows of the answer. ``ranks`` order the rows before everything else."""
+    def answer(self, frame: Frame, ranks: SortColumn | None = None) -> list[Answer]:
+        """The columns of the answer. ``ranks`` order the rows before everything else."""
         if isinstance(self.plan.output, Group):
             return self._grouped(self.plan.output, frame)
         return self._listed(self.plan.output, frame, ranks)
 
     # Listing
 
-    def _listed(self, output: Project, frame: Frame, ranks: SortColumn | None) -> pa.Table:
+    def _listed(self, output: Project, frame: Frame, ranks: SortColumn | None) -> list[Answer]:
         limit = self.plan.limit
         wanted = frame.matches if limit is None else min(limit, frame.matches)
         self.guard.allow_result(wanted)
@@ -91,7 +89,7 @@ class Output:
         rows = self._ordered_rows(frame, ranks)
         if rows is not None:
             frame = frame.take(rows)
-        return _table(output.columns, [self._column(item, frame) for item in output.columns])
+        return [self._column(item, frame) for item in output.columns]
 
     def _ordered_rows(self, frame: Frame, ranks: SortColumn | None) -> Ints | None:
         keys: list[SortColumn] = []
@@ -106,50 +104,49 @@ class Output:
         ties = [(self.tables[name], frame.columns[name]) for name in self.plan.tie_break]
         return first_rows(keys, ties, frame.rows, self.plan.limit)
 
-    def _column(self, column: Column, frame: Frame) -> pa.Array:
+    def _column(self, column: Column, frame: Frame) -> Answer:
         expression = column.expression
         if isinstance(expression, WholeEntity):
             return self._entities(expression.variable, frame.columns[expression.variable])
         value = self.evaluator.value(expression, frame)
         if isinstance(value, LiteralValue):
             value = repeated(value, frame.rows)
-        return value.to_arrow()
+        return value
 
-    def _entities(self, variable: str, ordinals: Ints) -> pa.Array:
+    def _entities(self, variable: str, ordinals: Ints) -> Answer:
         """Whole entities: all properties but blobs, or the id alone."""
-        import pyarrow as pa
-
         table = self.tables[variable]
         if self.entity_form == "id":
-            return table.ids(ordinals)
-        names = entity_columns(table.kind.columns())
-        arrays = [table.gather(name, ordinals).to_arrow() for name in names]
-        return pa.StructArray.from_arrays(arrays, names=list(names))
+            return table.gather("id", ordinals)
+        names = tuple(item.name for item in table.kind.columns() if not item.type.is_blob)
+        return Entities(names, tuple(table.gather(name, ordinals) for name in names))
 
     # Grouping
 
-    def _grouped(self, output: Group, frame: Frame) -> pa.Table:
+    def _grouped(self, output: Group, frame: Frame) -> list[Answer]:
+        if not weights_suffice(output):
+            self.guard.allow_frame(frame.matches)
+            frame = frame.spread()
         grouped = group(output, frame, self.evaluator)
         self.guard.allow_result(min(grouped.rows, self.plan.limit or grouped.rows))
-        rows = self._ordered_groups(output, grouped, frame)
-        first = frame.take(grouped.first[rows] if rows is not None else grouped.first)
-        columns = []
+        first = frame.take(grouped.first) if output.keys else frame
+        rows = self._ordered_groups(output, grouped, first)
+        if output.keys and rows is not None:
+            first = first.take(rows)
+        columns: list[Answer] = []
         for item in output.columns:
             found = grouped.aggregates.get(item.expression)
             if found is not None:
-                columns.append(
-                    found.take(rows).to_arrow() if rows is not None else found.to_arrow()
-                )
+                columns.append(found if rows is None else found.take(rows))
             else:
                 columns.append(self._column(item, first))
-        return _table(output.columns, columns)
+        return columns
 
-    def _ordered_groups(self, output: Group, grouped: Grouped, frame: Frame) -> Ints | None:
+    def _ordered_groups(self, output: Group, grouped: Grouped, first: Frame) -> Ints | None:
         limit = self.plan.limit
         if not self.plan.order:
             return None if limit is None else np.arange(min(limit, grouped.rows))
         keys = []
-        first = frame.take(grouped.first)
         for item in self.plan.order:
             value = grouped.aggregates.get(item.expression)
             if value is None:
@@ -165,14 +162,9 @@ class Output:
                 ties.append((self.tables[name], first.columns[name]))
             else:
                 found = self.evaluator.value(column.expression, first)
-                if isinstance(found, Values):
+                if isinstance(found, Values) and found.type.is_single:
                     keys.append(SortColumn.of(found, descending=False))
         return first_rows(keys, ties, grouped.rows, limit)
-
-
-def entity_columns(columns: Sequence[object]) -> tuple[str, ...]:
-    """The columns of a whole entity: its id, then every property that is not a blob."""
-    return tuple(c.name for c in columns if not c.type.is_blob)  # type: ignore[attr-defined]
 
 
 def _first_matches(frame: Frame, limit: int) -> Frame:
@@ -186,9 +178,3 @@ def _first_matches(frame: Frame, limit: int) -> Frame:
     weight = kept.weight.copy()
     weight[-1] = min(int(weight[-1]), limit - int(weight[:-1].sum()))
     return Frame(kept.rows, kept.columns, weight)
-
-
-def _table(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.Table.from_arrays(list(arrays), names=[item.name for item in columns])

@@ -7,15 +7,15 @@ language spells them: dates and instants as text, whole entities as objects.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.query.checked import Column
-from omnigraph.query.expressions import EntityType
+import numpy as np
+
 from omnigraph.read.profile import StepProfile
-from omnigraph.schema import AcceptedSchema
-from omnigraph.types import PropertyType
+from omnigraph.read.values import Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,30 @@ class Target:
         return f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
 
 
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """Whole entities, as the columns they are made of."""
+
+    names: tuple[str, ...]
+    parts: tuple[Values, ...]
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def slice(self, rows: int) -> Entities:
+        return Entities(self.names, tuple(part.take(np.arange(rows)) for part in self.parts))
+
+    def to_arrow(self) -> pa.Array:
+        import pyarrow as pa
+
+        arrays = [part.to_arrow() for part in self.parts]
+        return pa.StructArray.from_arrays(arrays, names=list(self.names))
+
+    def to_json(self, *, js_safe: bool) -> list[Any]:
+        parts = [json_values(part, js_safe=js_safe) for part in self.parts]
+        return [dict(zip(self.names, row, strict=True)) for row in zip(*parts, strict=True)]
+
+
 @dataclass(frozen=True)
 class Result:
     """The rows of one query."""
@@ -49,33 +73,38 @@ class Result:
     target: Target
     commit_id: str
     """The commit whose state was read."""
-    table: pa.Table = field(repr=False)
-    result_columns: tuple[Column, ...] = field(repr=False)
-    schema: AcceptedSchema = field(repr=False)
+    columns: tuple[str, ...]
+    """Column names in order."""
+    data: tuple[Values | Entities, ...] = field(repr=False)
     steps: tuple[StepProfile, ...] = field(default=(), repr=False)
     """What each step really did, when the query was profiled."""
 
-    @property
-    def columns(self) -> list[str]:
-        """Column names in order."""
-        return [item.name for item in self.result_columns]
-
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return len(self.data[0])
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows())
 
     def rows(self, *, js_safe: bool = False) -> list[Row]:
         """One object per row. ``js_safe``: whole numbers beyond 2^53 as decimal strings."""
-        names = self.columns
         columns = [
-            self._values(column.type, self.table.column(at), js_safe)
-            for at, column in enumerate(self.result_columns)
+            item.to_json(js_safe=js_safe)
+            if isinstance(item, Entities)
+            else json_values(item, js_safe=js_safe)
+            for item in self.data
         ]
+        names = self.columns
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
+    @cached_property
+    def table(self) -> pa.Table:
+        import pyarrow as pa
+
+        arrays = [item.to_arrow() for item in self.data]
+        return pa.Table.from_arrays(arrays, names=list(self.columns))
+
     def to_arrow(self) -> pa.Table:
+        """The answer with its declared types; whole entities are structs."""
         return self.table
 
     def to_pandas(self) -> Any:
@@ -96,7 +125,7 @@ class Result:
             "row_count": len(self),
         }
         if self.columns:
-            body["columns"] = self.columns
+            body["columns"] = list(self.columns)
         body["rows"] = self.rows(js_safe=js_safe)
         body["graph_commit_id"] = self.commit_id
         return body
@@ -142,60 +171,29 @@ class Result:
         )
 
     def _head(self, rows: int) -> Result:
-        table = self.table.slice(0, rows)
-        return Result(
-            self.query_name, self.target, self.commit_id, table, self.result_columns, self.schema
+        if len(self) <= rows:
+            return self
+        first = np.arange(rows)
+        data = tuple(
+            item.slice(rows) if isinstance(item, Entities) else item.take(first)
+            for item in self.data
         )
-
-    # Values
-
-    def _values(
-        self, kind: PropertyType | EntityType, column: pa.ChunkedArray, js_safe: bool
-    ) -> list[Any]:
-        if isinstance(kind, EntityType):
-            return self._entities(kind, column, js_safe)
-        return json_values(kind, column, js_safe=js_safe)
-
-    def _entities(self, kind: EntityType, column: pa.ChunkedArray, js_safe: bool) -> list[Any]:
-        import pyarrow as pa
-
-        if not pa.types.is_struct(column.type):
-            return list(column.to_pylist())
-        types = {item.name: item.type for item in self.schema.type(kind.key).columns()}
-        whole = column.combine_chunks()
-        names = [field.name for field in column.type]
-        parts = [json_values(types[n], whole.field(n), js_safe=js_safe) for n in names]
-        return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+        return Result(self.query_name, self.target, self.commit_id, self.columns, data)
 
 
-def json_values(
-    kind: PropertyType, column: pa.Array | pa.ChunkedArray, *, js_safe: bool = False
-) -> list[Any]:
+def json_values(values: Values, *, js_safe: bool = False) -> list[Any]:
     """A column as the JSON values of its type."""
+    kind = values.type
+    stored = values.to_list()
     wide = js_safe and kind.scalar.value_kind == "bigint"
     if kind.scalar.family in _SAME and not wide:
-        return list(column.to_pylist())
-    stored = _stored(kind, column)
+        return stored
     if kind.scalar.name == "F64" and kind.is_single:
-        return [None if v is None else (v if v - v == 0 else kind.produce(v)) for v in stored]
-    produce: Callable[[Any], Any] = kind.scalar.produce
+        return [v if v is None or v - v == 0 else kind.produce(v) for v in stored]
     if wide or not kind.is_single:
         return [kind.produce(value, js_safe=js_safe) for value in stored]
+    produce = kind.scalar.produce
     return [None if value is None else produce(value) for value in stored]
-
-
-def _stored(kind: PropertyType, column: pa.Array | pa.ChunkedArray) -> Sequence[Any]:
-    """Dates and instants as the whole numbers they are stored as."""
-    import pyarrow as pa
-
-    if kind.scalar.family not in ("date", "datetime"):
-        return list(column.to_pylist())
-    number = pa.int32() if kind.scalar.family == "date" else pa.int64()
-    if kind.is_list:
-        return list(column.cast(pa.list_(number)).to_pylist())
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return list(column.view(number).to_pylist())
 
 
 def _cell(value: Any) -> str:

@@ -21,6 +21,8 @@ from omnigraph.read.tables import CachedNodes
 from omnigraph.read.values import Ints, Literal
 from omnigraph.schema import NodeType
 
+_NONE = np.array([], dtype=np.int32)
+
 
 def scan_nodes(
     table: CachedNodes | ProbedNodes,
@@ -29,9 +31,12 @@ def scan_nodes(
     allowed: Ints | None = None,
 ) -> Ints:
     """The nodes that satisfy every predicate of a variable, in storage order."""
-    ordinals = allowed if allowed is not None else _start(table, variable, evaluator)
+    if allowed is not None:
+        ordinals, predicates = allowed, variable.predicates
+    else:
+        ordinals, predicates = _start(table, variable, evaluator)
     inner = replace(evaluator, tables={**evaluator.tables, variable.name: table})
-    for condition in sorted(variable.predicates, key=_cost):
+    for condition in sorted(predicates, key=_cost):
         if not len(ordinals):
             break
         mask = inner.truth(condition, Frame(len(ordinals), {variable.name: ordinals}))
@@ -41,28 +46,44 @@ def scan_nodes(
 
 def _start(
     table: CachedNodes | ProbedNodes, variable: PatternVariable, evaluator: Evaluator
-) -> Ints:
+) -> tuple[Ints, tuple[Expression, ...]]:
+    """The nodes to look at, and the conditions that are still to be tested."""
     assert isinstance(table.kind, NodeType)
-    id = key_id(table.kind, variable.predicates, evaluator)
-    if id is not None:
-        return table.find(id) if id else np.array([], dtype=np.int32)
+    found = _by_key(table, variable, evaluator)
+    if found is not None:
+        return found
     if isinstance(table, CachedNodes):
-        return table.all
+        return table.all, variable.predicates
     condition = pushed_down(table.kind, variable.predicates, evaluator)
     if condition is None:
         raise TooWide
-    return table.fetch(condition)[0]
+    return table.fetch(condition)[0], variable.predicates
 
 
-def key_id(kind: NodeType, predicates: Sequence[Expression], evaluator: Evaluator) -> str | None:
-    """The id that equalities on the key amount to; empty when no node can have it."""
-    if len(kind.key_properties) != 1:
+def _by_key(
+    table: CachedNodes | ProbedNodes, variable: PatternVariable, evaluator: Evaluator
+) -> tuple[Ints, tuple[Expression, ...]] | None:
+    """The node that an equality on a string key names: its id is the key."""
+    kind = table.kind
+    assert isinstance(kind, NodeType)
+    if len(kind.key_properties) != 1 or not kind.properties[kind.key_properties[0]].type.is_string:
         return None
-    name = kind.key_properties[0]
-    for literal in _equalities(name, predicates, evaluator):
-        if kind.properties[name].type.is_string and isinstance(literal.value, str):
-            return literal.value
+    for item in variable.predicates:
+        if _is_equality(item, kind.key_properties[0]):
+            value = evaluator.literal(item.right).value  # type: ignore[union-attr]
+            found = table.find(value) if isinstance(value, str) else _NONE
+            return found, tuple(other for other in variable.predicates if other is not item)
     return None
+
+
+def _is_equality(condition: Expression, name: str) -> bool:
+    return (
+        isinstance(condition, Compare)
+        and condition.operator == "="
+        and isinstance(condition.left, PropertyOf)
+        and condition.left.property == name
+        and is_constant(condition.right)
+    )
 
 
 def has_lookup(kind: NodeType, predicates: Sequence[Expression]) -> bool:
@@ -99,11 +120,7 @@ def _equalities(name: str, predicates: Sequence[Expression], evaluator: Evaluato
     return [
         evaluator.literal(item.right)
         for item in predicates
-        if isinstance(item, Compare)
-        and item.operator == "="
-        and isinstance(item.left, PropertyOf)
-        and item.left.property == name
-        and is_constant(item.right)
+        if isinstance(item, Compare) and _is_equality(item, name)
     ]
 
 

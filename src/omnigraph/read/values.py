@@ -8,6 +8,7 @@ beside the data and is never a special value of it. No evaluation happens here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -22,10 +23,32 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 WORDS_SAMPLE: Final = 4_096
 """How many strings are looked at to tell whether words repeat."""
+WORDS_COST: Final = 8
+"""Words take this many times their bytes when they are Python strings too."""
 WORDS_RATIO: Final = 4
 """Strings are held as words when each occurs at least this often on average."""
 
 _NUMPY: Final = {"bool", "integer", "float", "date", "datetime"}
+
+
+@dataclass(frozen=True)
+class Words:
+    """Different strings in the order of their bytes."""
+
+    array: pa.Array
+
+    @cached_property
+    def list(self) -> list[str | None]:
+        """The words, and null after the last: where place -1 points."""
+        return [*self.array.to_pylist(), None]
+
+    @cached_property
+    def places(self) -> dict[str | None, int]:
+        return {word: at for at, word in enumerate(self.list[:-1])}
+
+    @cached_property
+    def encoded(self) -> tuple[bytes, ...]:
+        return tuple(str(word).encode() for word in self.list[:-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +70,7 @@ class Values:
     type: PropertyType
     data: Any
     valid: Mask | None = None
-    words: pa.Array | None = None
+    words: Words | None = None
 
     def __len__(self) -> int:
         return len(self.data)
@@ -59,7 +82,8 @@ class Values:
     @property
     def nbytes(self) -> int:
         extra = 0 if self.valid is None else self.valid.nbytes
-        return int(self.data.nbytes) + extra + (0 if self.words is None else self.words.nbytes)
+        words = 0 if self.words is None else WORDS_COST * int(self.words.array.nbytes)
+        return int(self.data.nbytes) + extra + words
 
     def take(self, rows: Ints) -> Values:
         """The values of some rows, in their order."""
@@ -80,6 +104,28 @@ class Values:
             return None
         return np.asarray(self.data.is_valid().to_numpy(zero_copy_only=False))
 
+    def to_list(self) -> list[Any]:
+        """The stored values as Python values, None for null."""
+        if self.words is not None:
+            words = self.words.list
+            return [words[place] for place in self.data.tolist()]
+        found: list[Any] = (
+            self.data.tolist() if isinstance(self.data, np.ndarray) else self._arrow_list()
+        )
+        if self.valid is None:
+            return found
+        return [v if ok else None for v, ok in zip(found, self.valid.tolist(), strict=True)]
+
+    def _arrow_list(self) -> list[Any]:
+        """Lists of dates and instants hold the numbers they are stored as."""
+        import pyarrow as pa
+
+        family = self.type.scalar.family
+        if self.type.is_list and family in ("date", "datetime"):
+            number = pa.int32() if family == "date" else pa.int64()
+            return list(self.data.cast(pa.list_(number)).to_pylist())
+        return list(self.data.to_pylist())
+
     def to_arrow(self) -> pa.Array:
         """The same values as an Arrow array of the declared type."""
         import pyarrow as pa
@@ -88,7 +134,7 @@ class Values:
         if self.words is not None:
             missing = self.data < 0
             places = pa.array(self.data, mask=missing if missing.any() else None)
-            return pc.take(self.words, places)
+            return pc.take(self.words.array, places)
         if not isinstance(self.data, np.ndarray):
             return self.data
         mask = None if self.valid is None else ~self.valid
@@ -143,7 +189,7 @@ def _strings(array: pa.Array, kind: PropertyType) -> Values:
     places[order.to_numpy()] = np.arange(len(words), dtype=np.int32)
     places[-1] = -1
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Values(kind, places[codes], None, words.take(order).cast(pa.string()))
+    return Values(kind, places[codes], None, Words(words.take(order).cast(pa.string())))
 
 
 def empty_values(kind: PropertyType) -> Values:

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import random
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -59,6 +60,17 @@ def _lock(handle: int) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
         time.sleep(random.uniform(0, LOCK_POLL_S))
+
+
+def is_file(path: str) -> bool | None:
+    """Whether there is a file; None when the system does not simply say so."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    return True if stat.S_ISREG(mode) else None
 
 
 def probe(root: str) -> None:

@@ -79,6 +79,11 @@ class ObstoreObjects:
         return data, self._tag(data, e_tag)
 
     def exists(self, path: str) -> bool:
+        if self._root is not None:
+            # Every query asks whether there is a newer version: ten times quicker than a request.
+            found = local_files.is_file(f"/{self._key(path)}")
+            if found is not None:
+                return found
         try:
             with self._translated("look up", path, writing=False):
                 obstore.head(self._reader, self._key(path))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+INDEX_SEGMENTS_MAX = 8  # more segments than this are merged by building the index anew
 ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
 _FRAGMENT_SHIFT = 32
 _OFFSET_MASK = 0xFFFF_FFFF
@@ -201,6 +202,81 @@ def stage_index(
         # Without this step an inverted index commits and then fails every search.
         built = table.dataset.merge_existing_index_segments([built])
     operation = LanceOperation.CreateIndex([built], _segments(table, name))
+    return _maintenance(table, "index_build", Transaction, operation, properties)
+
+
+def stage_lookup_indexes(
+    table: PinnedTable, columns: Sequence[str], properties: Mapping[str, str]
+) -> StagedWrite | None:
+    """Bring the look-up indexes of these columns up to date; None when they are.
+
+    Only fragments that no segment covers are indexed, so the cost follows what was written. When
+    an index has gathered many segments, it is built anew.
+    """
+    from lance import LanceOperation, Transaction
+
+    built, superseded = [], []
+    with translated(f"building indexes on {table.ref.path}"):
+        known = {index.name: index.segments for index in table.dataset.describe_indices()}
+        for column in columns:
+            name = lookup_index(column)
+            segments = known.get(name, [])
+            covered = {fragment for s in segments for fragment in s.fragment_ids}
+            fragments = [f for f in table.fragments if f not in covered]
+            if not fragments:
+                continue
+            if len(segments) >= INDEX_SEGMENTS_MAX:
+                fragments = list(table.fragments)
+                superseded += _segments(table, name)
+            made = table.dataset.create_index_uncommitted(
+                column, "BTREE", name=name, fragment_ids=fragments, replace=True
+            )
+            built.append(table.dataset.merge_existing_index_segments([made]))
+    if not built:
+        return None
+    operation = LanceOperation.CreateIndex(built, superseded)
+    return _maintenance(table, "index_build", Transaction, operation, properties)
+
+
+def lookup_index(column: str) -> str:
+    """The name of the index that serves look-ups by a column."""
+    return IndexSpec(column, "BTREE").name
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """An index to build: its column, Lance's kind, and what else Lance wants to know."""
+
+    column: str
+    kind: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_{self.kind.lower()}"
+
+
+def stage_indexes(
+    table: PinnedTable, specs: Sequence[IndexSpec], properties: Mapping[str, str]
+) -> StagedWrite:
+    """Build several indexes over all rows as one step, each replacing the one of its name."""
+    from lance import LanceOperation, Transaction
+
+    built, replaced = [], []
+    for spec in specs:
+        with translated(f"building an index on {table.ref.path}"):
+            index = table.dataset.create_index_uncommitted(
+                spec.column,
+                spec.kind,
+                name=spec.name,
+                fragment_ids=list(table.fragments),
+                replace=True,
+                **dict(spec.options),
+            )
+            # Without this step an inverted index commits and then fails every search.
+            built.append(table.dataset.merge_existing_index_segments([index]))
+        replaced += _segments(table, spec.name)
+    operation = LanceOperation.CreateIndex(built, replaced)
     return _maintenance(table, "index_build", Transaction, operation, properties)
 
 

@@ -272,6 +272,7 @@ class TableStore:
                 fragments = write_fragments(
                     rows, uri, schema=schema, storage_options=options, enable_stable_row_ids=True
                 )
+                hit("create.after_files")
             operation = LanceOperation.Overwrite(schema, fragments)
             require_whole(self.location.child(path), operation, {})
             self.counters.commits += 1

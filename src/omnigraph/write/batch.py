@@ -107,6 +107,12 @@ class Batch:
         ).commit
 
     @property
+    def rows_written(self) -> dict[str, int]:
+        """How many changes were collected per type key."""
+        changes = (self._inserts, self._updates, self._deletes)
+        return {key: sum(len(c.get(key, ())) for c in changes) for key in self.touched}
+
+    @property
     def touched(self) -> list[str]:
         """The type keys this batch changes."""
         return sorted({*self._inserts, *self._updates, *self._deletes})

@@ -23,6 +23,7 @@ from omnigraph.manifest.rows import MAIN
 from omnigraph.write.batch import Batch
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Committer, WriteOptions
+from omnigraph.write.indexes import IndexReport, build_indexes
 from omnigraph.write.load import Load, LoadResult, LoadSource, LoadSpec, Mode, Progress
 from omnigraph.write.mutate import Mutation, MutationResult, MutationSpec
 from omnigraph.write.sources import Format
@@ -56,7 +57,13 @@ class WriteMethods:
         batch = Batch(self._committer(), options, self._blobs)
         yield batch
         if batch.commit() is not None:
-            self._tend(branch, batch.touched)
+            self._tend(branch, batch.rows_written)
+
+    def build_indexes(self, branch: str = MAIN) -> list[IndexReport]:
+        """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
+        self._transaction.require_writable()
+        found = self._repository.branch(branch)
+        return build_indexes(self._repository, self._transaction, found)
 
     def load(
         self,
@@ -75,6 +82,7 @@ class WriteMethods:
         expected_head: str | None = None,
         idempotency_key: str | None = None,
         progress: Callable[[Progress], None] | None = None,
+        upkeep: bool = True,
     ) -> LoadResult:
         """Load records as one commit: ``append`` (strict insert), ``merge`` (upsert by id) or
         ``overwrite`` (replace every type that occurs in the input).
@@ -82,22 +90,25 @@ class WriteMethods:
         ``source`` is a path, directory, glob or URI (NDJSON, Parquet or CSV, also compressed),
         bytes, an Arrow table, an iterable of records, or a mapping of type names to any of these.
         Tables need ``type`` and may rename ``columns``. With ``from_`` a missing branch is created
-        from that one. Raises one error that lists everything wrong with the input.
+        from that one. ``upkeep=False`` leaves compaction and indexes to a later write. Raises one
+        error that lists everything wrong with the input.
         """
         self._transaction.require_writable()
         spec = LoadSpec(source, mode, type, columns, format, strict, progress)
         missing = branch not in all_branches(self._repository.main.current())
         create_from = from_ if missing else None
         committer = self._committer()
-        schema = committer.attempt(branch if create_from is None else create_from).schema
-        load = Load(spec, schema, self._blobs)
+        start = committer.attempt(branch if create_from is None else create_from)
+        load = Load(spec, start, self._blobs)
         load.read()
         if create_from is not None:
+            load.check(start, expected_head)  # a load that fails leaves no branch behind
             create_branch(self._repository, branch, create_from)
         info = WriteInfo("load", actor, message, dict(metadata or {}))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         result = load.commit(committer, options)
-        self._tend(branch, load.touched)
+        if upkeep and not result.repeated:
+            self._tend(branch, load.rows_written)
         return replace(result, base_branch=from_, branch_created=create_from is not None)
 
     def mutate(
@@ -124,17 +135,17 @@ class WriteMethods:
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         result = mutation.commit(self._committer(), options)
         if result.commit is not None and not result.repeated:
-            self._tend(branch, mutation.touched)
+            self._tend(branch, mutation.rows_written)
         return result
 
     def _committer(self) -> Committer:
         return Committer(self._repository, self._transaction)
 
-    def _tend(self, branch: str, type_keys: list[str]) -> None:
+    def _tend(self, branch: str, rows_written: Mapping[str, int]) -> None:
         """Light upkeep after a write, which has landed whatever becomes of this."""
         try:
             found = self._repository.branch(branch)
         except OmnigraphError as error:
             log.info("upkeep of %s was put off: %s", branch, error.message)
             return
-        tend(self._repository, self._transaction, found, type_keys)
+        tend(self._repository, self._transaction, found, rows_written)

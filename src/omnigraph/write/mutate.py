@@ -109,7 +109,7 @@ class Mutation:
         self._now_ms = clock.now_us() // 1_000
         self._query_name = ""
         self._inserts_only = False
-        self.touched: list[str] = []
+        self.rows_written: dict[str, int] = {}
 
     def commit(self, committer: Committer, options: WriteOptions) -> MutationResult:
         """Run the query as one commit on a branch."""
@@ -141,7 +141,7 @@ class Mutation:
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
         execution = _Execution(attempt.schema, preparer, self._blobs, values, self._now_ms)
         image = execution.deleted(plan) if plan.deletes else execution.written(plan)
-        self.touched = sorted(image)
+        self.rows_written = {key: len(change.superseded) for key, change in image.items()}
         counts = {
             "query_name": query.name,
             "affected_nodes": execution.nodes,
