@@ -28,7 +28,6 @@ from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
 from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import (
-    Conflict,
     Contention,
     Drift,
     OmnigraphError,
@@ -159,8 +158,10 @@ class WriteTransaction:
                 return self._decided_by_another(branch, record, lost)
             except OutcomeUnknown:
                 raise  # touching anything now could harm: whoever looks the id up decides
-            except CommitRefused as refusal:
-                self._undo(branch, record, holding, moved - 1)
+            except (CommitRefused, Drift) as refusal:
+                # Drift: Lance let the last table land on top of another process's index build.
+                moved -= isinstance(refusal, CommitRefused)
+                self._undo(branch, record, holding, moved)
                 raise self._lost_to_another_writer(branch, record, refusal) from refusal
             except OmnigraphError:
                 visible = self._undo(branch, record, holding, moved)
@@ -290,7 +291,7 @@ class WriteTransaction:
             time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
     def _lost_to_another_writer(
-        self, branch: Branch, record: RecoveryRecord, refusal: Conflict
+        self, branch: Branch, record: RecoveryRecord, refusal: OmnigraphError
     ) -> OmnigraphError:
         """A table refused to move because somebody else moved it: say which and to where."""
         try:
