@@ -35,6 +35,7 @@ from omnigraph.errors import (
     OwnershipLost,
     ReadOnly,
     RecoveryRequired,
+    StorageFailure,
     VersionConflict,
 )
 from omnigraph.ids import Clock
@@ -276,8 +277,15 @@ class WriteTransaction:
         """
         deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
         while True:
-            state = self._repository.manifest(branch).current()
-            decision = decide(self._store, record, state)
+            try:
+                state = self._repository.manifest(branch).current()
+                decision = decide(self._store, record, state)
+            except StorageFailure as second:
+                raise OutcomeUnknown(
+                    f"another process took this write over; what became of it cannot be found "
+                    f"out ({second.message})",
+                    details={"commit_id": record.operation_id},
+                ) from second
             if decision.way is Way.PUBLISHED:
                 return decision.commit
             if record.commit is None or state.row(f"abandoned:{record.operation_id}") is not None:
