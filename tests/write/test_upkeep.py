@@ -11,7 +11,7 @@ import omnigraph
 from omnigraph.errors import ConstraintViolation, KeyConflict
 from omnigraph.graph import Graph
 from omnigraph.storage import staging
-from omnigraph.storage.staging import lookup_index
+from omnigraph.storage.indexing import lookup_index
 from omnigraph.storage.tables import PinnedTable
 from omnigraph.write import upkeep
 
