@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,6 +23,7 @@ from omnigraph.graph import Graph
 from omnigraph.ids import SystemClock
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.locations import parse_location
+from omnigraph.testing.children import child_environment
 from omnigraph.testing.crash import Pair, Scene, kill_writer
 from omnigraph.testing.crash_writers import updated
 from omnigraph.testing.promises import Expected, broken_promises, pending_operations
@@ -145,9 +145,12 @@ def test_a_write_this_process_is_carrying_out_is_never_resolved_by_it(
 
 def test_a_process_of_this_host_that_ended_is_known_to_be_dead() -> None:
     code = "from omnigraph.commit.ownership import this_process as t; print(t().pid, t().started)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=child_environment(),
     ).stdout.split()
     gone = replace(this_process(), pid=int(told[0]), started=told[1])
     assert is_certainly_dead(gone)

@@ -179,12 +179,12 @@ def test_a_resolver_sees_that_the_owner_gave_up_while_it_claimed(
     assert set(rows(graph, "node:City")) == {"Oslo"}
 
 
-def test_an_owner_paused_while_its_record_was_written_looks_before_it_moves_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def _paused_for_longer_than_its_lease(
+    graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The next write of the graph is claimed by another host while its record is written."""
     monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "0.1")
     monkeypatch.setattr(transaction, "LIVE_WRITER_WAIT_S", 0.1)
-    graph = people_graph(tmp_path / "g")
     create = graph._repository.objects.put_if_absent
 
     def create_and_pause(path: str, data: bytes) -> None:
@@ -193,10 +193,27 @@ def test_an_owner_paused_while_its_record_was_written_looks_before_it_moves_a_ta
         time.sleep(0.1)
 
     monkeypatch.setattr(graph._repository.objects, "put_if_absent", create_and_pause)
+
+
+def test_an_owner_paused_while_its_record_was_written_looks_before_it_moves_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = people_graph(tmp_path / "g")
+    _paused_for_longer_than_its_lease(graph, monkeypatch)
     with pytest.raises(OutcomeUnknown), graph.write() as w:
         w.insert("City", {"name": "Rome"})
     view = repository(graph)
     assert view.tables.newest_from(view.main.current().pins["node:City"].ref).version == 2
+
+
+def test_a_write_taken_over_whose_fate_cannot_be_looked_up_is_of_unknown_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = people_graph(tmp_path / "g")
+    _paused_for_longer_than_its_lease(graph, monkeypatch)
+    monkeypatch.setattr(transaction, "decide", _refuse)
+    with pytest.raises(OutcomeUnknown), graph.write() as w:
+        w.insert("City", {"name": "Rome"})
 
 
 def test_records_of_writers_that_finish_are_not_remembered(tmp_path: Path) -> None:

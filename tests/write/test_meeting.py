@@ -15,6 +15,7 @@ from omnigraph.errors import OmnigraphError, ReadSetConflict, StorageFailure
 from omnigraph.graph import Graph
 from omnigraph.manifest.manifest import Manifest
 from omnigraph.manifest.publication import Publication
+from omnigraph.storage.tables import PinnedTable, StagedWrite
 from omnigraph.write.changes import Preparer
 
 
@@ -91,3 +92,25 @@ def test_a_write_that_landed_is_not_called_failed_because_its_upkeep_did(
         w.insert("City", {"name": "Rome"})
     assert graph._repository.branch == branch  # it was asked for, and failed
     assert "Rome" in rows(graph, "node:City", "b")
+
+
+def test_an_insertion_that_meets_an_index_build_is_prepared_again(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = omnigraph.open(graph.uri)
+    tables = graph._repository.tables
+    commit = tables.commit
+
+    def commit_after_an_index_build(staged: StagedWrite) -> PinnedTable:
+        monkeypatch.setattr(tables, "commit", commit)
+        other.build_indexes()
+        return commit(staged)
+
+    monkeypatch.setattr(tables, "commit", commit_after_an_index_build)
+    with graph.write() as w:
+        w.insert("Person", {"name": "cy"})
+    with graph.write() as w:
+        w.insert("Person", {"name": "dee"})
+    assert set(rows(graph, "node:Person")) == {"ana", "bo", "cy", "dee"}
+    assert graph.snapshot().pin("node:Person").rows == 4
+    assert graph.pending_writes() == []

@@ -10,8 +10,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import ConstraintViolation, KeyConflict
 from omnigraph.graph import Graph
-from omnigraph.storage import staging
-from omnigraph.storage.staging import lookup_index
+from omnigraph.storage import indexing
+from omnigraph.storage.indexing import lookup_index
 from omnigraph.storage.tables import PinnedTable
 from omnigraph.write import upkeep
 
@@ -67,7 +67,7 @@ def test_small_writes_and_unwanted_upkeep_build_nothing(graph: Graph) -> None:
 def test_later_loads_add_segments_until_the_index_is_built_anew(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "INDEX_SEGMENTS_MAX", 2)
+    monkeypatch.setattr(indexing, "INDEX_SEGMENTS_MAX", 2)
     counts = []
     for number in range(4):
         graph.load({"P": rows(number * ROWS)}, mode="append")

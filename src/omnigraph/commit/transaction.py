@@ -28,7 +28,6 @@ from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
 from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import (
-    Conflict,
     Contention,
     Drift,
     OmnigraphError,
@@ -36,6 +35,7 @@ from omnigraph.errors import (
     OwnershipLost,
     ReadOnly,
     RecoveryRequired,
+    StorageFailure,
     VersionConflict,
 )
 from omnigraph.ids import Clock
@@ -159,8 +159,10 @@ class WriteTransaction:
                 return self._decided_by_another(branch, record, lost)
             except OutcomeUnknown:
                 raise  # touching anything now could harm: whoever looks the id up decides
-            except CommitRefused as refusal:
-                self._undo(branch, record, holding, moved - 1)
+            except (CommitRefused, Drift) as refusal:
+                # Drift: Lance let the last table land on top of another process's index build.
+                moved -= isinstance(refusal, CommitRefused)
+                self._undo(branch, record, holding, moved)
                 raise self._lost_to_another_writer(branch, record, refusal) from refusal
             except OmnigraphError:
                 visible = self._undo(branch, record, holding, moved)
@@ -275,8 +277,15 @@ class WriteTransaction:
         """
         deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
         while True:
-            state = self._repository.manifest(branch).current()
-            decision = decide(self._store, record, state)
+            try:
+                state = self._repository.manifest(branch).current()
+                decision = decide(self._store, record, state)
+            except StorageFailure as second:
+                raise OutcomeUnknown(
+                    f"another process took this write over; what became of it cannot be found "
+                    f"out ({second.message})",
+                    details={"commit_id": record.operation_id},
+                ) from second
             if decision.way is Way.PUBLISHED:
                 return decision.commit
             if record.commit is None or state.row(f"abandoned:{record.operation_id}") is not None:
@@ -290,7 +299,7 @@ class WriteTransaction:
             time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
     def _lost_to_another_writer(
-        self, branch: Branch, record: RecoveryRecord, refusal: Conflict
+        self, branch: Branch, record: RecoveryRecord, refusal: OmnigraphError
     ) -> OmnigraphError:
         """A table refused to move because somebody else moved it: say which and to where."""
         try:

@@ -161,7 +161,6 @@ class FirstWriteOnBranch(WriterKind):
     """The first write on a branch: every table it moves is forked for it."""
 
     name = "first write on a branch"
-    relocatable = False
 
     def prepare(self, uri: str) -> None:
         make_graph(uri).create_branch("side")
@@ -178,7 +177,6 @@ class LaterWriteOnBranch(WriterKind):
     """A write to tables that the branch has of its own."""
 
     name = "later write on a branch"
-    relocatable = False
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
@@ -240,7 +238,6 @@ class CreateBranch(WriterKind):
     """A new branch."""
 
     name = "branch create"
-    relocatable = False
 
     def prepare(self, uri: str) -> None:
         make_graph(uri)

@@ -20,7 +20,8 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.storage.staging import stage_compaction, stage_lookup_indexes
+from omnigraph.storage.indexing import stage_lookup_indexes
+from omnigraph.storage.staging import stage_compaction
 from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
 from omnigraph.storage.tiers import needs_compaction
 
