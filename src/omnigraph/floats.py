@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from decimal import Decimal
 
 from omnigraph.errors import InvalidValue
 
@@ -20,6 +19,8 @@ def shortest_float(value: float, *, single: bool = False) -> str:
         return "0"
     digits = _single_digits(value) if single else repr(value)
     if "e" in digits or "E" in digits:
+        from decimal import Decimal
+
         digits = format(Decimal(digits), "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
@@ -31,6 +32,8 @@ def _single_digits(value: float) -> str:
         if round_single(float(shown)) == value:
             return shown
         if math.frexp(value)[0] in (0.5, -0.5):
+            from decimal import Decimal
+
             # Below a power of two floats lie closer: a farther decimal above may still read back.
             step = Decimal(1).scaleb(Decimal(shown).adjusted() - precision + 1)
             above = Decimal(shown) + (step if value > 0 else -step)

@@ -25,6 +25,7 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.read.export import export
+from omnigraph.read.images import images
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.storage.locations import parse_location
@@ -160,19 +161,20 @@ class Graph(WriteMethods):
     def entity(
         self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None
     ) -> dict[str, Any]:
-        """One entity as stored values; ``version`` reads a published version of its type."""
-        pin = self._repository.snapshot(self._repository.branch(branch)).pin(type_key)
-        ref = pin.ref if version is None else TableRef(pin.ref.path, pin.ref.branch, version)
+        """One entity as an export shows it; ``version`` reads a published version of its type."""
         import pyarrow as pa
 
-        found = self._repository.tables.open(ref).scan(filter=membership("id", pa.array([id])))
+        snapshot = self._repository.snapshot(self._repository.branch(branch))
+        pin = snapshot.pin(type_key)
+        ref = pin.ref if version is None else TableRef(pin.ref.path, pin.ref.branch, version)
+        table = self._repository.tables.open(ref)
+        found = table.scan(filter=membership("id", pa.array([id])), with_row_id=True)
         if not found.num_rows:
             raise EntityNotFound(
                 f"there is no {type_key.partition(':')[2]} with id {id!r}",
                 details={"type_key": type_key, "id": id},
             )
-        row: dict[str, Any] = found.to_pylist()[0]
-        return row
+        return images(self._reader.schema(snapshot).type(type_key), table, found)[0]
 
     # -- branches ----------------------------------------------------------------------------------
 

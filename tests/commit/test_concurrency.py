@@ -24,7 +24,7 @@ from omnigraph.graph import Graph
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.repository import Repository
-from omnigraph.storage import staging
+from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.locations import parse_location
 from omnigraph.testing.s3server import S3Server
 
@@ -260,7 +260,7 @@ def build_index(graph: Graph, type_key: str, column: str) -> None:
     view = Repository.open(parse_location(graph.uri))
     snapshot = view.snapshot(MAIN_BRANCH)
     pin = snapshot.pin(type_key)
-    staged = staging.stage_index(view.tables.open(pin.ref), column, "BTREE", f"{column}_btree", {})
+    staged = stage_indexes(view.tables.open(pin.ref), [IndexSpec(column, "BTREE")], {})
     info = WriteInfo("index", makes_commit=False)
     WriteTransaction(view).commit(
         PreparedWrite(new_ulid(), snapshot, info, (PreparedTable(pin, staged),))

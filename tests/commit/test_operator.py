@@ -15,6 +15,7 @@ import omnigraph
 from omnigraph.errors import CorruptData, StorageFailure
 from omnigraph.graph import Graph
 from omnigraph.storage import failpoints
+from omnigraph.storage.failpoints import FailpointError
 
 TWO_TYPES = """
 import omnigraph, sys
@@ -138,6 +139,25 @@ def test_F_6_an_unreadable_record_refuses_writes_to_its_branch_only(
     assert pending.state == "unreadable"
     assert again.recover().unreadable == [str(path.relative_to(graph.uri))]
     assert path.read_bytes() == content
+
+
+def test_R_6_damage_on_one_branch_does_not_keep_the_graph_from_being_opened(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    graph.create_branch("b")
+    failpoints.arm("table.after_commit", "error")
+    failpoints.arm("recovery.before_publish", "error")
+    with pytest.raises(FailpointError), graph.write("b") as w:
+        w.insert("City", {"name": "Rome"})
+    failpoints.disarm_all()
+    forks = tmp_path / "g" / graph.snapshot().pin("node:City").ref.path / "tree"
+    newest = min(forks.glob("*/_versions/*.manifest"))  # names count down
+    newest.write_bytes(bytes(newest.stat().st_size))
+    again = omnigraph.open(tmp_path / "g")
+    assert isinstance(again.recovered_at_open.unresolved["b"], CorruptData)
+    with again.write() as w:
+        w.insert("City", {"name": "Bern"})
+    with pytest.raises(CorruptData), again.write("b") as w:
+        w.insert("City", {"name": "Bern"})
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,14 @@ def nothing_stays_armed():
     failpoints.disarm_all()
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return kill_writer(HALF_DONE, str(tmp_path_factory.mktemp("killed") / "g"))
+
+
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return kill_writer(HALF_DONE, str(tmp_path / "g"))
+def scene(killed: Scene, tmp_path: Path) -> Scene:
+    return killed.copied_to(str(tmp_path / "g"))
 
 
 def city_size(graph: Graph) -> int:

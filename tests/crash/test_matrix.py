@@ -8,13 +8,21 @@ from omnigraph.storage.failpoints import NAMES
 from omnigraph.testing.crash_matrix import all_pairs, run_matrix
 
 MATRIX_S_MAX = 3600
+TELL_EVERY = 10
 
 
 @pytest.mark.crash
 def test_every_pair_converges_without_a_human(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    matrix = run_matrix(all_pairs(tmp_path), tmp_path)
+    pairs = all_pairs(tmp_path)
+
+    def tell(done: int) -> None:
+        if done % TELL_EVERY == 0:
+            with capsys.disabled():
+                print(f"\n{done} of {len(pairs)} pairs", end="", flush=True)
+
+    matrix = run_matrix(pairs, tmp_path, progress=tell)
     with capsys.disabled():
         print(f"\n{matrix.describe()}")
     assert matrix.violations == []

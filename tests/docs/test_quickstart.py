@@ -14,7 +14,9 @@ from tests.docs.generate import DOCS
 def test_the_readme_works_as_written(tmp_path: Path) -> None:
     readme = (DOCS.parent / "README.md").read_text()
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
-    (tmp_path / "people.pg").write_text(next(text for kind, text in blocks if kind == "pg"))
+    files = {"pg": "people.pg", "json": "people.jsonl", "gq": "people.gq"}
+    for kind, name in files.items():
+        (tmp_path / name).write_text(next(text for found, text in blocks if found == kind))
     ran = 0
     for kind, text in blocks:
         if kind == "python":

@@ -11,8 +11,8 @@ from tests.schema.support import accept, codes
 
 from omnigraph.schema.annotations import ONCE
 from omnigraph.schema.codes import CHANGE_CODES, SCHEMA_CODES
+from omnigraph.schema.names import RESERVED_EVERYWHERE, RESERVED_ON_EDGES
 from omnigraph.schema.parser import CONSTRAINT_WORDS, DECLARATION_WORDS
-from omnigraph.schema.resolve import RESERVED_EVERYWHERE, RESERVED_ON_EDGES
 from omnigraph.schema.steps import StepKind
 from omnigraph.syntax.codes import SYNTAX_CODES
 from omnigraph.types import SCALARS

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from omnigraph.storage import staging
 from omnigraph.storage.arrow_schema import PRIMARY_KEY
+from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import OPERATION_PROPERTY, PinnedTable, StagedWrite, TableStore
@@ -56,7 +57,7 @@ def upsert(store: TableStore, table: PinnedTable, ids: Sequence[str], n: int) ->
 
 
 def index(store: TableStore, table: PinnedTable, column: str, kind: str = "BTREE") -> PinnedTable:
-    return store.commit(staging.stage_index(table, column, kind, f"{column}_index", properties()))
+    return store.commit(stage_indexes(table, [IndexSpec(column, kind)], properties()))
 
 
 def fork(store: TableStore, table: PinnedTable, name: str) -> PinnedTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import lance
@@ -14,6 +15,7 @@ from tests.guards.support import (
     fork,
     index,
     insert,
+    new_store,
     one_fragment,
     properties,
     rows,
@@ -22,6 +24,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import staging
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 
@@ -125,6 +128,28 @@ def test_lances_own_compaction_breaks_the_inherited_indexes_of_a_branch(store: T
     safe = store.commit(compaction)
     assert safe.scan(["id"], "id = 'a'")["id"].to_pylist() == ["a"]
     assert safe.scan(["id"], "id IN ('e', 'x')").num_rows == 2
+
+
+def test_a_branch_names_its_source_by_absolute_path(store: TableStore, tmp_path: Path) -> None:
+    """Why a graph with branches cannot be moved or copied as files; one without can.
+
+    The copy's branch reads the *original's* files, silently, for as long as they are there.
+    """
+    branch = insert(store, fork(store, several_fragments(store), "01BRANCH"), ["x"])
+    main = store.open_newest(PATH)
+    on_main = content(main)
+    copied = tmp_path / "elsewhere"
+    shutil.copytree(Path(store.location.path, "nodes"), copied / "nodes")
+
+    copy = new_store(copied)
+    assert content(copy.open(branch.ref)) == content(branch)
+    assert content(copy.open(main.ref)) == on_main
+
+    for path in Path(store.location.path, PATH, "data").iterdir():
+        path.unlink()
+    with pytest.raises(TableNotFound):
+        content(new_store(copied).open(branch.ref))
+    assert content(new_store(copied).open(main.ref)) == on_main
 
 
 def _indexed_branch(store: TableStore, name: str) -> PinnedTable:

@@ -23,6 +23,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import staging
+from omnigraph.storage.indexing import stage_drop_index
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 Shape = Callable[[TableStore, str], PinnedTable]
@@ -98,7 +99,7 @@ def test_a_rebuilt_index_replaces_the_old_one(store: TableStore) -> None:
     table = upsert(store, built_here(store, "BTREE"), ["a", "new"], 7)
     table = index(store, table, "n")
 
-    (described,) = [i for i in table.dataset.describe_indices() if i.name == "n_index"]
+    (described,) = [i for i in table.dataset.describe_indices() if i.name == "n_btree"]
     assert len(described.segments) == 1
     assert ids(table, "n = 7") == ["a", "new"]
     assert table.dataset.count_rows(filter="n = 7") == 2
@@ -106,13 +107,13 @@ def test_a_rebuilt_index_replaces_the_old_one(store: TableStore) -> None:
 
 def test_a_dropped_index_is_gone_and_the_rows_are_not(store: TableStore) -> None:
     table = built_here(store, "BTREE")
-    dropped = staging.stage_drop_index(table, "n_index", properties())
+    dropped = stage_drop_index(table, "n_btree", properties())
     assert dropped is not None
     table = store.commit(dropped)
 
-    assert [i.name for i in table.dataset.describe_indices()] == ["id_index"]
+    assert [i.name for i in table.dataset.describe_indices()] == ["id_btree"]
     assert table.scan(["id"], "n = 0").num_rows == 5
-    assert staging.stage_drop_index(table, "n_index", properties()) is None
+    assert stage_drop_index(table, "n_btree", properties()) is None
 
 
 def test_overwrite_drops_indexes(store: TableStore) -> None:
@@ -126,7 +127,7 @@ def test_overwrite_drops_indexes(store: TableStore) -> None:
 
 
 def test_a_staged_inverted_index_fails_every_search_unless_merged(store: TableStore) -> None:
-    """Why ``staging.stage_index`` merges segments: without it only the commit succeeds."""
+    """Why ``indexing.stage_indexes`` merges segments: without it only the commit succeeds."""
     table = several_fragments(store)
     built = table.dataset.create_index_uncommitted(
         "s", "INVERTED", name="s_index", fragment_ids=list(table.fragments)

@@ -28,6 +28,7 @@ from tests.guards.support import (
 
 from omnigraph.errors import Drift, KeyConflict
 from omnigraph.storage import staging
+from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.lance_errors import CommitRefused
 from omnigraph.storage.tables import PinnedTable, TableStore
 
@@ -141,7 +142,7 @@ def test_restore_never_conflicts(store: TableStore) -> None:
 def test_an_index_build_is_rebased_over_a_write(store: TableStore) -> None:
     """Why ``TableStore.commit`` verifies the version: the staged index knows nothing of the row."""
     table = several_fragments(store)
-    build = staging.stage_index(table, "n", "BTREE", "n_index", properties())
+    build = stage_indexes(table, [IndexSpec("n", "BTREE")], properties())
     insert(store, table, ["unindexed"], n=5)
 
     with pytest.raises(Drift):

@@ -27,6 +27,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import staging
+from omnigraph.storage.indexing import IndexSpec, stage_drop_index, stage_indexes
 from omnigraph.storage.lance_errors import TableExists
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import open_objects
@@ -100,8 +101,8 @@ def test_every_kind_of_write_leaves_its_uuid_and_operation(store: TableStore) ->
         lambda t, p: staging.stage_upsert(t, rows(["a", "y"], 1), p, type_key=TYPE),
         lambda t, p: staging.stage_update(t, rows(["a"], 2), p, type_key=TYPE),
         lambda t, p: staging.stage_delete(t, pa.array(["b"]), p),
-        lambda t, p: staging.stage_index(t, "n", "BTREE", "n_index", p),
-        lambda t, p: staging.stage_drop_index(t, "n_index", p),
+        lambda t, p: stage_indexes(t, [IndexSpec("n", "BTREE")], p),
+        lambda t, p: stage_drop_index(t, "n_btree", p),
         lambda t, p: staging.stage_compaction(t, p),
         lambda t, p: staging.stage_restore(t, t.ref.version - 1, 0, p),
         lambda t, p: staging.stage_overwrite(t, rows(["z"]), p, type_key=TYPE),
@@ -173,7 +174,7 @@ def test_a_transaction_file_is_not_needed_to_read_a_version(store: TableStore) -
 def test_uuid_and_properties_survive_a_rebase(store: TableStore) -> None:
     """Depends on it: whoever finds a version elsewhere than planned and asks whose it is."""
     table = several_fragments(store)
-    build = staging.stage_index(table, "n", "BTREE", "n_index", properties("late build"))
+    build = stage_indexes(table, [IndexSpec("n", "BTREE")], properties("late build"))
     insert(store, table, ["in between"])
     landed = store.commit_rebasing(build)
 

@@ -163,6 +163,30 @@ def test_P_6_a_request_that_never_arrived_is_sent_again(
     assert (len(calls), repo.main.current().version) == (2, before + 1)
 
 
+def test_P_6_a_request_that_arrives_late_is_not_sent_again(
+    repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, late = repo.tables.commit_rebasing, []
+
+    def delay_the_first_request(staged: Any) -> Any:
+        if not late:
+            late.append(staged)
+            raise AmbiguousOutcome("timed out on its way")
+        return real(staged)
+
+    def let_it_arrive(*_: object) -> None:
+        real(late[0])
+
+    before = repo.main.current().version
+    monkeypatch.setattr(repo.tables, "commit_rebasing", delay_the_first_request)
+    monkeypatch.setattr(publisher.Publisher, "_back_off", let_it_arrive)
+    wanted = publication()
+    published = repo.main.publish(wanted)
+    assert published.commit is not None
+    assert published.commit.commit_id == wanted.operation_id
+    assert repo.main.current().version == before + 1
+
+
 def test_P_6_a_refusal_by_ones_own_first_request_counts_as_success(
     repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

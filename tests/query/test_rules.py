@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import omnigraph.query
-from omnigraph.query.codes import SYNTAX_CODES, TYPE_CODES
+from omnigraph.query.codes import PARSE_CODES, TYPE_CODES
 from omnigraph.query.lint import LINT_CODES
+from omnigraph.syntax.codes import SYNTAX_CODES
 from tests.query.loading import cases
 
 HERE = Path(__file__).parent
@@ -48,7 +49,7 @@ def test_every_rule_has_a_test_named_after_it(rule: str) -> None:
 
 def test_every_code_is_reported_by_a_case() -> None:
     reported = {code for case in cases(*FILES) for code in case.get("codes", ())}
-    known = {*SYNTAX_CODES, *TYPE_CODES}
+    known = {*SYNTAX_CODES, *PARSE_CODES, *TYPE_CODES}
     assert reported <= known
     assert known - reported == set(NOT_A_TEXT)
 
@@ -64,7 +65,7 @@ def test_every_code_in_the_sources_is_in_the_table() -> None:
     for path in (*ROOM.rglob("*.py"), *(ROOM.parent / "syntax").glob("*.py")):
         if path.name != "codes.py":
             used |= set(re.findall(r'"([PT]\d+)"', path.read_text()))
-    assert used == {*SYNTAX_CODES, *TYPE_CODES}
+    assert used == {*SYNTAX_CODES, *PARSE_CODES, *TYPE_CODES}
 
 
 def test_there_are_many_cases_and_no_two_of_one_name() -> None:

@@ -192,6 +192,7 @@ def test_V_04_dropping_and_adding_again_mints_new_identities() -> None:
     old_age = before.nodes["Curator"].properties["age"].property_id
     assert again.nodes["Curator"].properties["age"].property_id != old_age
     assert again.hash == before.hash
+    assert again.digest != before.digest
 
 
 def test_V_05_identities_are_minted_in_a_fixed_order() -> None:
@@ -228,6 +229,9 @@ def test_a_damaged_schema_is_refused() -> None:
     body["nodes"][0]["name"] = "Curators"
     with pytest.raises(CorruptData):
         AcceptedSchema.from_json(body)
+    for damage in ({"nodes": [{}]}, {"edges": None}, {"hash": None}, {"nodes": [{"name": 3}]}):
+        with pytest.raises(CorruptData):
+            AcceptedSchema.from_json({**accept(MUS).to_json(), **damage})
     with pytest.raises(FormatUnsupported):
         AcceptedSchema.from_json({**body, "format": 99})
 

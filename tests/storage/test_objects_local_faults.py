@@ -286,3 +286,17 @@ def test_fsync_reaches_the_file_and_the_directories(
     store.delete("x/b")
     names = [os.path.relpath(name, tmp_path) for name in synced]
     assert names == ["graph/x", "graph/x/y", "graph/x"]
+
+
+def test_a_holder_of_the_lock_that_was_stopped_does_not_stop_everybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_objects(parse_location(tmp_path))
+    store.put("a.json", b"1")
+    monkeypatch.setattr(local_files, "LOCK_WAIT_S", 0.05)
+    with local_files.locked(str(tmp_path)):
+        with pytest.raises(StorageFailure):
+            store.put("a.json", b"2")
+        assert store.get("a.json") == b"1"
+    store.put("a.json", b"3")
+    assert store.get("a.json") == b"3"

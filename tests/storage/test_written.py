@@ -16,6 +16,7 @@ from tests.storage.file_limit import files_of_at_most
 
 from omnigraph.errors import StorageFailure, StorageFull
 from omnigraph.storage import staging, written
+from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.tables import PinnedTable, StagedWrite, TableStore
 
 Stage = Callable[[PinnedTable], StagedWrite]
@@ -62,7 +63,7 @@ def test_an_index_that_was_cut_short_is_refused(store: TableStore, short_by: int
     whole = table.dataset.create_index_uncommitted("n", "BTREE", name="w", fragment_ids=[0])
 
     with pytest.raises(StorageFailure), files_of_at_most(whole.files[0].size_bytes - short_by):
-        store.commit(staging.stage_index(table, "n", "BTREE", "n_index", P))
+        store.commit(stage_indexes(table, [IndexSpec("n", "BTREE")], P))
 
     assert store.newest_from(table.ref) == table.ref
     support.index(store, table, "n")

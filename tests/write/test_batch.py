@@ -65,6 +65,14 @@ def test_M_11_inserting_an_existing_key_replaces_the_whole_node(graph: Graph) ->
     assert len(rows(graph, "node:Person")) == 2
 
 
+def test_a_node_deleted_and_inserted_in_one_batch_is_there_and_counted_once(graph: Graph) -> None:
+    with graph.write() as w:
+        w.delete("Person", "bo")
+        w.insert("Person", {"name": "bo", "age": 5})
+    assert rows(graph, "node:Person")["bo"]["age"] == 5
+    assert graph.snapshot().pin("node:Person").rows == len(rows(graph, "node:Person")) == 2
+
+
 def test_M_31_deleting_a_node_takes_its_edges_along(graph: Graph) -> None:
     with graph.write() as w:
         w.delete("Person", "ana")
@@ -212,3 +220,11 @@ def test_many_small_writes_compact_their_table_without_a_commit(tmp_path: Path) 
     assert len(table.fragments) < 10
     assert table.rows == SMALL_FRAGMENTS_MAX + 5
     assert len(graph.commits()) == SMALL_FRAGMENTS_MAX + 5 + 1
+
+
+def test_an_edge_is_deleted_by_its_id(graph: Graph) -> None:
+    (knows,) = rows(graph, "edge:Knows")
+    with graph.write() as w:
+        w.delete_edge("Knows", knows)
+    assert rows(graph, "edge:Knows") == {}
+    assert set(rows(graph, "node:Person")) == {"ana", "bo"}

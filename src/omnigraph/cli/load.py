@@ -66,6 +66,10 @@ def load(
     meta: MetadataOption = None,
     if_commit: IfCommitOption = None,
     idempotency_key: IdempotencyOption = None,
+    upkeep: Annotated[
+        bool,
+        typer.Option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
+    ] = True,
 ) -> Result:
     """Load records as one commit. All of the input is checked before anything is written."""
     if mode not in _MODES:
@@ -88,6 +92,7 @@ def load(
         expected_head=if_commit,
         idempotency_key=idempotency_key,
         progress=_progress(call),
+        upkeep=upkeep,
     )
     rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
     rows += [(name, str(count)) for name, count in sorted(result.edges.items())]

@@ -36,6 +36,7 @@ def recover(
     lines = [f"{r.action} {r.kind} {r.operation_id} on {r.branch}" for r in resolved]
     lines += [f"set aside {path}" for path in done.set_aside]
     lines += [f"cannot read {path}: try --set-aside" for path in done.unreadable]
+    lines += [f"cannot resolve {name}: {problem}" for name, problem in done.unresolved.items()]
     data = {
         "uri": graph.uri,
         "resolved": [
@@ -51,6 +52,7 @@ def recover(
         ],
         "set_aside": done.set_aside,
         "unreadable": done.unreadable,
+        "unresolved": {name: problem.to_json() for name, problem in done.unresolved.items()},
     }
-    code = EXIT_FAILURE if done.unreadable else EXIT_OK
+    code = EXIT_FAILURE if done.unreadable or done.unresolved else EXIT_OK
     return Result(data, lines or ["nothing to recover"], code)

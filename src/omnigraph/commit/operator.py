@@ -7,7 +7,7 @@ that cannot be read is reported, and only set aside when that is asked for.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.commit.audit import read_audit
@@ -15,7 +15,7 @@ from omnigraph.commit.decision import Way, decide
 from omnigraph.commit.holding import is_active
 from omnigraph.commit.pending import Pending
 from omnigraph.commit.recovery import Recovery, Resolution
-from omnigraph.errors import CorruptData
+from omnigraph.errors import Conflict, CorruptData, NotFound, OmnigraphError
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.paths import RECOVERY_PREFIX
@@ -63,6 +63,7 @@ class Recovered:
     resolved: list[Resolution]
     unreadable: list[str]
     set_aside: list[str]
+    unresolved: dict[str, OmnigraphError] = field(default_factory=dict)  # by branch
 
 
 class Operator:
@@ -90,8 +91,13 @@ class Operator:
                 continue
             if branch is None:
                 result.resolved.extend(self._recovery.discard(incarnation))
-            else:
+                continue
+            try:
                 result.resolved.extend(self._recovery.resolve(branch))
+            except (CorruptData, NotFound, Conflict) as problem:
+                # Damage on one branch refuses the writes to that branch, and to no other.
+                log.warning("unfinished writes to %s stay: %s", branch.name, problem.message)
+                result.unresolved[branch.name] = problem
         return result
 
     def pending(self) -> list[PendingWrite]:

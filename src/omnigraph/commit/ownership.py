@@ -44,12 +44,15 @@ def _host() -> str:
         return f"node-{uuid.getnode():012x}"
 
 
+_UNKNOWN = "unknown"
+
+
 def _started(pid: int) -> str | None:
     """When a process started, as the kernel counts; None when there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
-        return None if Path("/proc/self/stat").exists() else _started_portable(pid)
+        return _started_portable(pid)  # no /proc, or one that hides what other users run
     except ProcessLookupError:
         return None
     fields = stat.rpartition(")")[2].split()
@@ -57,24 +60,24 @@ def _started(pid: int) -> str | None:
 
 
 def _started_portable(pid: int) -> str | None:
-    """Without /proc all that can be asked is whether the process exists."""
+    """Where /proc says nothing, all that can be asked is whether the process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return None
     except PermissionError:
         pass
-    return "unknown"
+    return _UNKNOWN
 
 
 def this_process() -> Owner:
     """The owner that is this process."""
-    return Owner(_host(), os.getpid(), _started(os.getpid()) or "unknown")
+    return Owner(_host(), os.getpid(), _started(os.getpid()) or _UNKNOWN)
 
 
 def is_certainly_dead(owner: Owner) -> bool:
     """Whether the owner ran on this host and is gone."""
-    return owner.host == _host() and _started(owner.pid) != owner.started
+    return owner.host == _host() and _started(owner.pid) not in (owner.started, _UNKNOWN)
 
 
 def lease_seconds() -> float:

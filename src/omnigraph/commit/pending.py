@@ -51,10 +51,21 @@ class PendingRecords:
         self._watch = Watch(clock)
         self._records: dict[str, RecoveryRecord] = {}  # records never change once written
 
-    def of_branch(self, branch_incarnation: str) -> list[Pending]:
-        """All records of one branch in order of creation; raises on one that cannot be read."""
-        listed = self._objects.list(recovery_prefix(branch_incarnation))
-        pending = [self._load(path, listed) for path in _record_paths(listed)]
+    def of_branch(self, branch_incarnation: str, *, sweep: bool = False) -> list[Pending]:
+        """All records of one branch in order of creation; raises on one that cannot be read.
+
+        ``sweep`` also removes what is left of records that are gone: a resolver can die between
+        its claim and its look whether there still is something to resolve.
+        """
+        prefix = recovery_prefix(branch_incarnation)
+        listed = self._objects.list(prefix)
+        paths = _record_paths(listed)
+        self._forget_all_but(paths, f"{prefix}/")
+        if sweep:
+            for info in listed:
+                if _record_of(info.path) not in paths:
+                    self._objects.delete(info.path)
+        pending = [self._load(path, listed) for path in paths]
         return [found for found in pending if found is not None]
 
     def unreadable(self, branch_incarnation: str) -> dict[str, CorruptData]:
@@ -86,6 +97,11 @@ class PendingRecords:
         quiet_s = self._watch.unchanged_for(pending.path, pending.pulse)
         return quiet_s >= lease_seconds()
 
+    def is_claimed(self, pending: Pending) -> bool:
+        """Whether anybody has begun to resolve a record."""
+        listed = self._objects.list(pending.record.prefix)
+        return any(info.path.startswith(f"{pending.stem}.claim-") for info in listed)
+
     def remove(self, pending: Pending) -> None:
         """Delete everything that belongs to a record, the record itself last."""
         for info in self._objects.list(pending.record.prefix):
@@ -94,6 +110,13 @@ class PendingRecords:
         self._objects.delete(pending.path)
         self._records.pop(pending.path, None)
         self._watch.forget(pending.path)
+
+    def _forget_all_but(self, paths: list[str], prefix: str) -> None:
+        """Most records seen are those of writers that live and remove them themselves."""
+        for path in list(self._records):
+            if path.startswith(prefix) and path not in paths:
+                self._records.pop(path, None)
+                self._watch.forget(path)
 
     def _load(self, path: str, listed: list[ObjectInfo]) -> Pending | None:
         try:
@@ -119,6 +142,12 @@ class PendingRecords:
             return Owner(**json.loads(self._objects.get(claim)))
         except (ObjectNotFound, ValueError, TypeError):
             return None  # gone, or unreadable and therefore nobody to wait for
+
+
+def _record_of(path: str) -> str:
+    """The record that a lease, a claim or an abort belongs to; a record belongs to itself."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.partition('.')[0]}.json"
 
 
 def _record_paths(listed: list[ObjectInfo]) -> list[str]:

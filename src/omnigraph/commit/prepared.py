@@ -26,6 +26,8 @@ class PreparedTable:
     def planned(self) -> PlannedTable:
         staged = self.staged
         overwritten = staged.kind == "overwrite"
+        # An edge that is written again may point to another node: to a reader of epochs it is new.
+        turned = self.pin.key.startswith("edge:") and bool(staged.rows_updated)
         return PlannedTable(
             self.pin.key,
             self.pin.ref,
@@ -33,7 +35,7 @@ class PreparedTable:
             staged.uuid,
             staged.rows_after,
             deletes=bool(staged.rows_deleted) or overwritten,
-            inserts=bool(staged.rows_inserted) or overwritten,
+            inserts=bool(staged.rows_inserted) or overwritten or turned,
         )
 
 

@@ -67,7 +67,7 @@ class Recovery:
     def resolve(self, branch: Branch) -> list[Resolution]:
         """Resolve what dead writers left on this branch. One list call when there is nothing."""
         done = []
-        for pending in self.pending.of_branch(branch.incarnation):
+        for pending in self.pending.of_branch(branch.incarnation, sweep=True):
             if not self.pending.may_resolve(pending):
                 continue
             with active(pending.record.operation_id) as first:
@@ -102,6 +102,8 @@ class Recovery:
                 return False
             changes, restored = [], {}
             for pin in state.pins.values():
+                if pin.owner != branch.incarnation:
+                    continue  # another branch's table, which has a history of its own by now
                 drift = find_drift(self._store, pin.ref)
                 if drift.exists and drift.operations() == {operation_id}:
                     changes.append(self._restore(branch, pin, drift, operation_id))
@@ -148,7 +150,9 @@ class Recovery:
             if not self._objects.exists(pending.path):
                 self._objects.delete(pending.next_claim)
                 return None
-            return self._resolve_claimed(branch, pending)
+            # Looked at after the claim: either the owner sees the claim, or we see that it gave up.
+            aborted = pending.aborted or self._objects.exists(pending.abort_path)
+            return self._resolve_claimed(branch, replace(pending, aborted=aborted))
 
     def _resolve_claimed(self, branch: Branch, pending: Pending) -> Resolution:
         record = pending.record

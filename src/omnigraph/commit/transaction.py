@@ -21,22 +21,24 @@ from omnigraph.commit.audit import Action
 from omnigraph.commit.decision import Way, decide
 from omnigraph.commit.drift import TableDrift, find_drift
 from omnigraph.commit.holding import Holding, active
-from omnigraph.commit.ownership import this_process
+from omnigraph.commit.ownership import lease_seconds, this_process
 from omnigraph.commit.pending import Pending
 from omnigraph.commit.prepared import PreparedWrite
 from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
 from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import (
-    Conflict,
+    Contention,
     Drift,
     OmnigraphError,
     OutcomeUnknown,
     OwnershipLost,
     ReadOnly,
     RecoveryRequired,
+    StorageFailure,
     VersionConflict,
 )
+from omnigraph.ids import Clock
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publication import Requirements
 from omnigraph.manifest.repository import Repository
@@ -46,8 +48,10 @@ from omnigraph.storage.lance_errors import CommitRefused
 
 log = logging.getLogger("omnigraph.commit")
 
-LIVE_WRITER_WAIT_S = 5.0  # how long to wait for another process's write of the same type
-LIVE_WRITER_POLL_S = 0.005
+LIVE_WRITER_WAIT_S = 5.0  # how long to wait for another process's write of the same type, at least
+LEASES_WAITED = 1.5  # and by leases: an owner that shows no sign of life is resolved within one
+LIVE_WRITER_POLL_S = 0.005  # the first look comes soon, later ones ever less often
+LIVE_WRITER_POLL_MAX_S = 0.25
 
 
 class WriteTransaction:
@@ -74,7 +78,7 @@ class WriteTransaction:
         self.require_writable()
         branch = prepared.snapshot.branch
         keys = [table.pin.key for table in prepared.tables]
-        deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
+        patience = _Patience(self._repository.clock, waits=prepared.info.makes_commit)
         while True:
             with turn(self._repository.location.uri, branch.incarnation, keys):
                 record = self._record(branch, prepared)
@@ -83,7 +87,7 @@ class WriteTransaction:
                 drift = self._first_drift(prepared)
                 if drift is None:
                     return self._commit_in_turn(branch, prepared, record)
-            self._deal_with_drift(branch, *drift, deadline)
+            self._deal_with_drift(branch, *drift, patience)
 
     # -- before A ----------------------------------------------------------------------------------
 
@@ -97,7 +101,7 @@ class WriteTransaction:
         return None
 
     def _deal_with_drift(
-        self, branch: Branch, pin: TablePin, drift: TableDrift, deadline: float
+        self, branch: Branch, pin: TablePin, drift: TableDrift, patience: _Patience
     ) -> None:
         """Resolve the drift, wait for its live owner, or say which case it is."""
         state = self._repository.manifest(branch).current()
@@ -119,14 +123,13 @@ class WriteTransaction:
             if newest is not None and newest.ref == pin.ref:
                 raise _uncovered(pin, drift)
             return
-        if self._repository.clock.monotonic() > deadline:
+        if not patience.wait():
             raise RecoveryRequired(
                 f"another process is writing {pin.key} and has not finished for "
-                f"{LIVE_WRITER_WAIT_S:.0f} s",
-                remedy="Try again; if its process is gone, its write is resolved after the lease.",
+                f"{patience.seconds:.0f} s",
+                remedy="Try again when its process has finished.",
                 details={"operation_id": covering[0] if covering else None},
             )
-        time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
     # -- A to D ------------------------------------------------------------------------------------
 
@@ -136,10 +139,11 @@ class WriteTransaction:
         if not prepared.tables:
             return self._repository.manifest(branch).publish(record.publication()).commit
         with active(record.operation_id):
+            # Others may watch the record from before the put returns: the first proof is from then.
+            holding = Holding(self._objects, record, self._repository.clock)
             hit("record.before_put")
             self._objects.put_if_absent(record.path, record.to_bytes())
             hit("record.after_put")
-            holding = Holding(self._objects, record, self._repository.clock)
             moved = 0
             try:
                 with holding.kept():
@@ -155,8 +159,10 @@ class WriteTransaction:
                 return self._decided_by_another(branch, record, lost)
             except OutcomeUnknown:
                 raise  # touching anything now could harm: whoever looks the id up decides
-            except CommitRefused as refusal:
-                self._undo(branch, record, holding, moved - 1)
+            except (CommitRefused, Drift) as refusal:
+                # Drift: Lance let the last table land on top of another process's index build.
+                moved -= isinstance(refusal, CommitRefused)
+                self._undo(branch, record, holding, moved)
                 raise self._lost_to_another_writer(branch, record, refusal) from refusal
             except OmnigraphError:
                 visible = self._undo(branch, record, holding, moved)
@@ -242,10 +248,15 @@ class WriteTransaction:
     def _leave_aborted(
         self, branch: Branch, pending: Pending, second: OmnigraphError
     ) -> Commit | None:
-        """It cannot be undone now: say durably that it must be, so that "failed" stays true."""
+        """It cannot be undone now: say durably that it must be, so that "failed" stays true.
+
+        A resolver that claimed the record before may not have seen this, and finish the write.
+        """
         record = pending.record
         try:
             self._objects.put(pending.abort_path, b"{}")
+            if self.recovery.pending.is_claimed(pending):
+                raise Contention("another process is resolving it")
             state = self._repository.manifest(branch).current()
             decision = decide(self._store, record, state, aborted=True)
         except OmnigraphError as third:
@@ -266,8 +277,15 @@ class WriteTransaction:
         """
         deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
         while True:
-            state = self._repository.manifest(branch).current()
-            decision = decide(self._store, record, state)
+            try:
+                state = self._repository.manifest(branch).current()
+                decision = decide(self._store, record, state)
+            except StorageFailure as second:
+                raise OutcomeUnknown(
+                    f"another process took this write over; what became of it cannot be found "
+                    f"out ({second.message})",
+                    details={"commit_id": record.operation_id},
+                ) from second
             if decision.way is Way.PUBLISHED:
                 return decision.commit
             if record.commit is None or state.row(f"abandoned:{record.operation_id}") is not None:
@@ -281,7 +299,7 @@ class WriteTransaction:
             time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
     def _lost_to_another_writer(
-        self, branch: Branch, record: RecoveryRecord, refusal: Conflict
+        self, branch: Branch, record: RecoveryRecord, refusal: OmnigraphError
     ) -> OmnigraphError:
         """A table refused to move because somebody else moved it: say which and to where."""
         try:
@@ -296,6 +314,29 @@ class WriteTransaction:
                 )
         first = record.tables[0]
         return VersionConflict(first.key, first.base.version, first.base.version + 1)
+
+
+class _Patience:
+    """Waiting for another process's write: longer than a lease, so that one command is enough.
+
+    A lease is watched from the moment this process first sees the record. A program that makes one
+    write and ends would otherwise never see the lease of a lost host run out. Upkeep, which comes
+    after a write that is done, does not wait.
+    """
+
+    def __init__(self, clock: Clock, *, waits: bool) -> None:
+        self._clock = clock
+        self.seconds = max(LIVE_WRITER_WAIT_S, LEASES_WAITED * lease_seconds()) if waits else 0.0
+        self._deadline = clock.monotonic() + self.seconds
+        self._poll_s = LIVE_WRITER_POLL_S
+
+    def wait(self) -> bool:
+        """Pause before the next look; False when it has been long enough."""
+        if self._clock.monotonic() >= self._deadline:
+            return False
+        time.sleep(random.uniform(0, self._poll_s))
+        self._poll_s = min(2 * self._poll_s, LIVE_WRITER_POLL_MAX_S)
+        return True
 
 
 def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:

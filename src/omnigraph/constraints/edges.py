@@ -115,7 +115,7 @@ def vanished(nodes: TypeImage, node_key: str, stored: StoredTypes) -> pa.Array:
         if not stored.count(node_key):
             return empty_ids()
         return without(as_array(stored.columns(node_key, ["id"])["id"]), nodes.written_ids)
-    return empty_ids() if nodes.removed is None else nodes.removed
+    return empty_ids() if nodes.removed is None else without(nodes.removed, nodes.written_ids)
 
 
 def check_cardinality(edge: EdgeType, image: Image, stored: StoredTypes, report: Report) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.constraints.spelling import shown_value
 from omnigraph.constraints.violations import Report, Rule, Violation
 from omnigraph.schema import Check, EdgeType, NodeType, Property, Range
 
@@ -62,7 +63,7 @@ def _check(check: Check, rows: pa.Table) -> _Finding:
     import pyarrow.compute as pc
 
     found = pc.match_substring_regex(rows[check.property], check.pattern)
-    return "check", check.property, pc.invert(found), f"does not match @check {check.pattern!r}"
+    return "check", check.property, pc.invert(found), f"not matched by @check {check.pattern!r}"
 
 
 def _enum(declared: Property, rows: pa.Table) -> _Finding:
@@ -94,21 +95,15 @@ def report_rows(
     violations = []
     for at in marked:
         id = rows["id"][at].as_py()
-        message = f"{owner.name}.{name}{_of(id)}: {_value(rows[name][at])}{problem}"
+        value = shown_value(owner, rows, name, at)
+        shown = f"{value} is {problem}" if value else problem
+        message = f"{owner.name}.{name}{_of(id)}: {shown}"
         violations.append(Violation(rule, message, owner.key, id, name, *report.place(rows, at)))
     report.extend(violations, total)
 
 
 def _of(id: str | None) -> str:
     return "" if id is None else f" of {id!r}"
-
-
-def _value(scalar: Any) -> str:
-    value = scalar.as_py()
-    if value is None:
-        return ""
-    shown = repr(value)
-    return f"{shown if len(shown) <= 40 else shown[:40] + '…'} is "
 
 
 def _number(bound: float | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.schema import EdgeType, NodeType
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.types import PropertyType
+
+SHOWN_CHARS_MAX: Final = 40
 
 
 def spell_column(column: pa.ChunkedArray | pa.Array, kind: PropertyType) -> pa.Array:
@@ -81,3 +83,18 @@ def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     import pyarrow as pa
 
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def shown_value(owner: NodeType | EdgeType, rows: pa.Table, name: str, at: int) -> str:
+    """One value in the words of a message, cut where it is long; nothing for null."""
+    column = rows[name].slice(at, 1)
+    if column.null_count:
+        return ""
+    declared = owner.properties.get(name)
+    if declared is not None and not declared.type.is_list:
+        column = as_integers(column, declared.type.scalar.family)
+    value = column[0].as_py()
+    if declared is not None and declared.type.scalar.family in ("date", "datetime"):
+        value = declared.type.produce(value)
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"

@@ -6,11 +6,12 @@ which one may be stored already. A tuple with a null in it never conflicts.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.constraints.image import StoredTypes, TypeImage, present
-from omnigraph.constraints.spelling import as_array, tuple_keys
-from omnigraph.constraints.violations import Report, Violation
+from omnigraph.constraints.spelling import as_array, shown_value, tuple_keys
+from omnigraph.constraints.violations import Report, Rule, Violation
 from omnigraph.schema import EdgeType, NodeType
 
 if TYPE_CHECKING:
@@ -25,20 +26,25 @@ def check_ids(
 
     if image.rows is None or image.fresh:
         return
+    rows = image.rows
     if not image.last_wins:
-        for at, first in _repeats(image.rows["id"], report):
-            id = image.rows["id"][at].as_py()
-            what = "@key" if owner.key_properties else "id"
-            message = f"{what} violation on {owner.name}: {id!r} is given twice"
-            _add(report, "key", message + _also(report, image.rows, first), owner, image.rows, at)
+        what = "@key" if owner.key_properties else "id"
+
+        def repeated(at: int, first: int) -> str:
+            id = rows["id"][at].as_py()
+            where = _also(report, rows, first)
+            return f"{what} violation on {owner.name}: {id!r} is given twice{where}"
+
+        _report(report, "key", owner, rows, _repeats(rows["id"]), repeated)
     if image.must_be_new and not image.replaces_all:
         ids = present(stored, owner.key, image.written_ids)
-        if len(ids):
-            marked = pc.indices_nonzero(pc.is_in(image.rows["id"], value_set=ids)).to_pylist()
-            for at in marked:
-                id = image.rows["id"][at].as_py()
-                message = f"a {owner.kind} of type {owner.name} with id {id!r} exists already"
-                _add(report, "exists", message, owner, image.rows, at)
+        taken = pc.indices_nonzero(pc.is_in(rows["id"], value_set=ids)).to_pylist()
+
+        def exists(at: int, _: int) -> str:
+            id = rows["id"][at].as_py()
+            return f"a {owner.kind} of type {owner.name} with id {id!r} exists already"
+
+        _report(report, "exists", owner, rows, [(at, at) for at in taken], exists)
 
 
 def check_unique(
@@ -61,12 +67,15 @@ def _check_group(
     rows = image.rows
     assert rows is not None
     name = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
-    keys = tuple_keys(owner, columns, rows)
     title = f"@unique violation on {owner.name}.{name}"
-    for at, first in _repeats(keys, report):
-        other = rows["id"][first].as_py()
-        message = f"{title}: {_shown(rows, columns, at)} is also in {other!r}"
-        _add(report, "unique", message + _also(report, rows, first), owner, rows, at, name)
+
+    def repeated(at: int, first: int) -> str:
+        other, where = rows["id"][first].as_py(), _also(report, rows, first)
+        return f"{title}: {_shown(owner, rows, columns, at)} is also in {other!r}{where}"
+
+    _report(
+        report, "unique", owner, rows, _repeats(tuple_keys(owner, columns, rows)), repeated, name
+    )
     if not image.replaces_all and stored.count(owner.key):
         _check_stored(owner, columns, image, stored, report, title, name)
 
@@ -93,14 +102,18 @@ def _check_stored(
     found = stored.matching(owner.key, columns[0], values, wanted)
     found = found.filter(pc.invert(pc.is_in(found["id"], value_set=image.superseded)))
     taken = tuple_keys(owner, columns, found)
-    positions = pc.index_in(keys, value_set=taken)
-    for at in pc.indices_nonzero(pc.is_valid(positions)).to_pylist():
-        other = found["id"][positions[at].as_py()].as_py()
-        message = f"{title}: {_shown(final, columns, at)} is also in {other!r}"
-        _add(report, "unique", message, owner, final, at, name)
+    positions = pc.index_in(keys, value_set=taken, skip_nulls=True)
+    marked = pc.indices_nonzero(pc.is_valid(positions))
+    pairs = list(zip(marked.to_pylist(), positions.take(marked).to_pylist(), strict=True))
+
+    def taken_by(at: int, other: int) -> str:
+        shown, id = _shown(owner, final, columns, at), found["id"][other].as_py()
+        return f"{title}: {shown} is also in {id!r}"
+
+    _report(report, "unique", owner, final, pairs, taken_by, name)
 
 
-def _repeats(keys: Any, report: Report) -> list[tuple[int, int]]:
+def _repeats(keys: Any) -> list[tuple[int, int]]:
     """Rows whose key occurred before, each with the row where it occurred first."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -117,24 +130,27 @@ def _repeats(keys: Any, report: Report) -> list[tuple[int, int]]:
     return [(at, origin[at].as_py()) for at in repeated.to_pylist()]
 
 
-def _add(
+def _report(
     report: Report,
-    rule: Any,
-    message: str,
+    rule: Rule,
     owner: NodeType | EdgeType,
     rows: pa.Table,
-    at: int,
+    pairs: Sequence[tuple[int, int]],
+    message: Callable[[int, int], str],
     property: str | None = None,
 ) -> None:
-    id = rows["id"][at].as_py()
-    place = report.place(rows, at)
-    report.add(Violation(rule, message, owner.key, id, property, *place))
+    """Report rows, each paired with the row it collides with."""
+
+    def violation(at: int, other: int) -> Violation:
+        id, place = rows["id"][at].as_py(), report.place(rows, at)
+        return Violation(rule, message(at, other), owner.key, id, property, *place)
+
+    report.extend((violation(at, other) for at, other in pairs), len(pairs))
 
 
-def _shown(rows: pa.Table, columns: tuple[str, ...], at: int) -> str:
-    values = [rows[name][at].as_py() for name in columns]
-    text = repr(values[0]) if len(values) == 1 else f"({', '.join(map(repr, values))})"
-    return text if len(text) <= 80 else text[:80] + "…"
+def _shown(owner: NodeType | EdgeType, rows: pa.Table, columns: tuple[str, ...], at: int) -> str:
+    values = [shown_value(owner, rows, name, at) for name in columns]
+    return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
 
 def _also(report: Report, rows: pa.Table, first: int) -> str:

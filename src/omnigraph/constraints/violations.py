@@ -87,10 +87,10 @@ class Report:
     def extend(self, violations: Iterable[Violation], total: int) -> None:
         """Add some violations out of ``total`` that were found; only as many as fit are taken."""
         for violation in violations:
+            self.rules.add(violation.rule)  # of a bunch all have one rule: the first tells
             if self.is_full:
                 break
             self.shown.append(violation)
-            self.rules.add(violation.rule)
         self.total += total
 
     def room(self) -> int:

@@ -34,7 +34,7 @@ from omnigraph.storage.lance_errors import AmbiguousOutcome, TableExists
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.paths import table_path
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable
+from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY
 
 log = logging.getLogger("omnigraph.init")
 
@@ -48,7 +48,7 @@ def create_graph(
 ) -> Repository:
     """Create a graph with this schema; refuses, and changes nothing, where one exists."""
     repository = Repository(location, objects=objects)
-    if repository.objects.list(MANIFEST_PATH):
+    if repository.was_created():
         raise _exists(location)
     repository.objects.ensure_writable()
     commit = Commit(
@@ -109,13 +109,9 @@ def _create_table(
         table = repository.tables.create(path, columns, properties)
     made.append(path)
     hit("init.after_table")
-    return _first_pin(entity_type, table)
-
-
-def _first_pin(entity_type: NodeType | EdgeType, table: PinnedTable) -> TablePin:
-    made = table.dataset.read_transaction(table.ref.version)
+    creation = repository.tables.transaction(table.ref).uuid
     return TablePin(
-        entity_type.key, table.ref, 0, entity_type.type_id, entity_type.incarnation, str(made.uuid)
+        entity_type.key, table.ref, 0, entity_type.type_id, entity_type.incarnation, str(creation)
     )
 
 

@@ -91,14 +91,13 @@ class Publisher:
             try:
                 return self._attempt(publication, state)
             except (CommitRefused, AmbiguousOutcome) as failure:
-                landed = self._landed(publication, state, failure)
+                attempt += 1
+                self._back_off(attempt)
+                landed, state = self._look_again(publication, state, failure)
                 if landed is not None:
                     return landed
-                attempt += 1
                 if attempt >= ATTEMPTS_MIN and self._clock.monotonic() > deadline:
                     raise _gave_up(publication, attempt, failure) from failure
-                self._back_off(attempt)
-                state = self._refresh()
 
     # -- deciding ----------------------------------------------------------------------------------
 
@@ -120,27 +119,28 @@ class Publisher:
         self._check(publication, state)
         raise AssertionError("a refused publication has an unmet requirement")
 
-    def _landed(
+    def _look_again(
         self, publication: Publication, attempted: ManifestState, failure: OmnigraphError
-    ) -> Published | None:
-        """Look the operation up in the versions made since it was attempted.
+    ) -> tuple[Published | None, ManifestState]:
+        """Look the operation up in the versions made since it was attempted, up to a new state.
 
         Needed after an unclear answer, and also after a refusal: a client that repeats a request
-        whose answer was lost is refused by its own first success.
+        whose answer was lost is refused by its own first success. The next attempt must build on
+        the state that was searched: a request that arrives late may land in any newer one.
         """
         try:
             fresh = self._refresh()
             for version in range(attempted.version + 1, fresh.version + 1):
                 made = self._store.transaction(attempted.ref.at(version))
                 if made.operation == publication.operation_id:
-                    return Published(fresh, _commit_at(publication, attempted, version))
+                    return Published(fresh, _commit_at(publication, attempted, version)), fresh
         except StorageFailure as second:
             raise OutcomeUnknown(
                 f"the answer to the publish was lost ({failure.message}) and so was the look-up "
                 f"({second.message})",
                 details={"commit_id": _commit_id(publication)},
             ) from failure
-        return None
+        return None, fresh
 
     def _back_off(self, attempt: int) -> None:
         ceiling = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2**attempt)

@@ -66,16 +66,24 @@ class Repository:
     def what_is_there_instead(self) -> GraphNotFound | CorruptData:
         """Why no graph could be opened: nothing there, something else, or a damaged graph."""
         uri = self.location.uri
-        inside = self.objects.list(MANIFEST_PATH)
-        if inside:
+        if self.was_created():
             return CorruptData(
-                f"the graph at {uri} is damaged: {MANIFEST_PATH} has {len(inside)} files but no "
-                "readable version",
+                f"the graph at {uri} is damaged: {MANIFEST_PATH} has files but no readable version",
                 remedy=f"Restore {MANIFEST_PATH}/ from a backup; nothing was changed.",
             )
         if self.location.is_local and not os.path.exists(self.location.path):
             return GraphNotFound(f"there is nothing at {uri}", details={"uri": uri})
         return GraphNotFound(f"{uri} is not a graph", details={"uri": uri})
+
+    def was_created(self) -> bool:
+        """Whether there is, or ever was, a graph: an init that died leaves less than that."""
+        for info in self.objects.list(MANIFEST_PATH):
+            folder, _, name = info.path.removeprefix(f"{MANIFEST_PATH}/").partition("/")
+            first = folder == "data" or (folder == "_transactions" and name.startswith("0-"))
+            temporary = folder == "_versions" and not name.endswith(".manifest")
+            if not (first or temporary):
+                return True
+        return False
 
     # -- branches ----------------------------------------------------------------------------------
 

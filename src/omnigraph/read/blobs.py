@@ -15,7 +15,7 @@ from omnigraph.errors import BlobRangeInvalid, EntityNotFound, InvalidInput
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema
-from omnigraph.storage.blobs import ADDRESS, EXTERNAL_KIND
+from omnigraph.storage.blobs import EXTERNAL_KIND, ROW_ID
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.staging import value_filter
 from omnigraph.storage.tables import PinnedTable
@@ -57,7 +57,7 @@ class Blob:
     snapshot: str
     """The commit it was found at."""
     _table: PinnedTable
-    _address: int
+    _row_id: int
 
     @property
     def kind(self) -> str:
@@ -83,7 +83,7 @@ class Blob:
     def _pieces(self, at: int, end: int) -> Iterator[bytes]:
         name = self.selector.property_name
         with translated(f"reading a blob of {self._table.ref.path}"):
-            (file,) = self._table.dataset.take_blobs(name, addresses=[self._address])
+            (file,) = self._table.dataset.take_blobs(name, ids=[self._row_id])
             file.seek(at)
             while at < end:
                 piece = file.read(min(CHUNK_BYTES, end - at))
@@ -109,7 +109,7 @@ def find_blob(
     table = repository.tables.open(pin.ref)
     condition = value_filter("id", pa.array([selector.id], pa.string()))
     columns = [selector.property_name, _UPDATED]
-    rows = table.scan(columns, condition, with_row_id=True, with_row_address=True).to_pylist()
+    rows = table.scan(columns, condition, with_row_id=True).to_pylist()
     if not rows:
         raise EntityNotFound(f"there is no {owner.name} with id {selector.id!r}")
     descriptor = rows[0][selector.property_name]
@@ -119,10 +119,10 @@ def find_blob(
         return Blob(selector, None, None, descriptor["blob_uri"], snapshot.commit_id, table, 0)
     tag = _tag(pin.ref.path, pin.ref.branch, declared.property_id, rows[0])
     at = snapshot.commit_id
-    return Blob(selector, descriptor["size"], tag, None, at, table, rows[0][ADDRESS])
+    return Blob(selector, descriptor["size"], tag, None, at, table, rows[0][ROW_ID])
 
 
 def _tag(path: str, branch: str | None, property_id: str, row: dict[str, Any]) -> str:
     """Changes with every change of the entity; the same value on two branches may differ."""
-    identity = f"{path}\0{branch}\0{property_id}\0{row['_rowid']}\0{row[_UPDATED]}"
+    identity = f"{path}\0{branch}\0{property_id}\0{row[ROW_ID]}\0{row[_UPDATED]}"
     return '"' + hashlib.blake2b(identity.encode(), digest_size=16).hexdigest() + '"'

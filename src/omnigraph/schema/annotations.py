@@ -7,8 +7,7 @@ no sense. Whether the facts agree with other properties and types is decided in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from omnigraph.schema.ast import Annotation, PropertyDecl, TypeKind
 from omnigraph.schema.parser import CONSTRAINT_WORDS
@@ -22,8 +21,7 @@ ONCE: Final = frozenset((*SUGAR, "embed", "description", "instruction", "rename_
 """Annotations with a meaning; each at most once per place. All others are kept as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(NamedTuple):
     """``@rename_from``: the name something had before."""
 
     old: str
@@ -31,8 +29,7 @@ class Hint:
     inherited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyNotes:
+class PropertyNotes(NamedTuple):
     """What the annotations of a property say."""
 
     description: str | None = None
@@ -43,8 +40,7 @@ class PropertyNotes:
     custom: tuple[CustomAnnotation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TypeNotes:
+class TypeNotes(NamedTuple):
     """What the annotations of a node or edge type say."""
 
     description: str | None = None

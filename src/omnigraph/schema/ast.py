@@ -1,13 +1,14 @@
 """What a schema text says, exactly as written.
 
 Every part knows its place in the text. Nothing here is checked against anything else: names may be
-unknown, annotations may make no sense where they stand. That is the business of ``resolve``.
+unknown, annotations may make no sense where they stand. That is the business of ``resolve``. The
+nodes are named tuples, because a parser makes thousands of them and every start of the program
+defines their classes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from omnigraph.syntax import Source, Span
 from omnigraph.types import PropertyType
@@ -17,14 +18,12 @@ ConstraintKind = Literal["key", "unique", "index", "range", "check"]
 TypeKind = Literal["interface", "node", "edge"]
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     text: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """One argument of an annotation: a literal, or a bare name that stands for its own text."""
 
     value: Value
@@ -32,31 +31,27 @@ class Argument:
     keyword: Name | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(NamedTuple):
     name: Name
     arguments: tuple[Argument, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TypeUse:
+class TypeUse(NamedTuple):
     """The type of a property, as written."""
 
     type: PropertyType
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyDecl:
+class PropertyDecl(NamedTuple):
     name: Name
     type: TypeUse
     annotations: tuple[Annotation, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintDecl:
+class ConstraintDecl(NamedTuple):
     """``@key(a, b)``, ``@range(a, 0..9)``, ``@check(a, "re")``: a constraint in a body."""
 
     kind: ConstraintKind
@@ -67,15 +62,13 @@ class ConstraintDecl:
     pattern: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cardinality:
+class Cardinality(NamedTuple):
     low: int
     high: int | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceDecl:
+class InterfaceDecl(NamedTuple):
     name: Name
     annotations: tuple[Annotation, ...]
     properties: tuple[PropertyDecl, ...]
@@ -83,8 +76,7 @@ class InterfaceDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDecl:
+class NodeDecl(NamedTuple):
     name: Name
     annotations: tuple[Annotation, ...]
     implements: tuple[Name, ...]
@@ -93,8 +85,7 @@ class NodeDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeDecl:
+class EdgeDecl(NamedTuple):
     name: Name
     source: Name
     target: Name
@@ -105,8 +96,7 @@ class EdgeDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaFile:
+class SchemaFile(NamedTuple):
     """A whole schema text, its declarations by kind and in the order written."""
 
     source: Source

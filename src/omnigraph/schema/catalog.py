@@ -7,7 +7,6 @@ schema text determines, without identities; its hash is what two graphs with the
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -240,8 +239,13 @@ class AcceptedSchema:
 
     @cached_property
     def hash(self) -> str:
-        """The shape hash, ``sha256:…``."""
-        return shape_hash(self.shape())
+        """The shape hash, ``sha256:…``. Schemas of one shape may differ in identities."""
+        return canonical_hash(self.shape())
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of everything, source and identities included."""
+        return canonical_hash(self.to_json())
 
     def shape(self) -> Json:
         """The canonical form of what the text says, without identities."""
@@ -293,22 +297,33 @@ class AcceptedSchema:
         """The inverse of ``to_json``; refuses what does not match its own hash."""
         if body.get("format") != SCHEMA_FORMAT:
             raise FormatUnsupported(f"unknown schema format {body.get('format')!r}")
+        try:
+            schema = cls._read(body)
+            intact = schema.hash == body["hash"]
+        except (AttributeError, KeyError, TypeError, ValueError) as problem:
+            raise CorruptData(f"the stored schema cannot be read: {problem!r}") from problem
+        if not intact:
+            raise CorruptData("the stored schema does not match its hash")
+        return schema
+
+    @classmethod
+    def _read(cls, body: Json) -> AcceptedSchema:
         interfaces = [InterfaceType.from_json(item) for item in body["interfaces"]]
         nodes = [NodeType.from_json(item) for item in body["nodes"]]
         edges = [EdgeType.from_json(item) for item in body["edges"]]
-        schema = cls(
+        return cls(
             source=body["source"],
             interfaces={item.name: item for item in interfaces},
             nodes={item.name: item for item in nodes},
             edges={item.name: item for item in edges},
         )
-        if schema.hash != body["hash"]:
-            raise CorruptData("the stored schema does not match its hash")
-        return schema
 
 
-def shape_hash(shape: Json) -> str:
-    text = json.dumps(shape, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def canonical_hash(body: Json) -> str:
+    """``sha256:`` over canonical JSON: sorted members, no spaces, characters as themselves."""
+    import hashlib  # loads the system's cryptography library, which a lint never needs
+
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 

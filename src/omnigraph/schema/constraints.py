@@ -7,8 +7,7 @@ leaves as a sorted set of column lists, ranges and checks, so that spelling and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from omnigraph.schema.ast import ConstraintDecl, ConstraintKind, TypeKind
 from omnigraph.schema.parts import Check, Columns, Property, Range
@@ -19,8 +18,7 @@ ENDPOINTS: Final = ("src", "dst")
 """Pseudo-properties of an edge that ``@unique`` and ``@index`` may name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintUse:
+class ConstraintUse(NamedTuple):
     """One constraint of a type, from wherever it came."""
 
     kind: ConstraintKind
@@ -50,24 +48,14 @@ def written(declaration: ConstraintDecl) -> ConstraintUse:
     )
 
 
-@dataclass(slots=True)
-class Constraints:
+class Constraints(NamedTuple):
     """The canonical constraints of a type."""
 
-    key: Columns = ()
-    unique: tuple[Columns, ...] = ()
-    indexes: tuple[Columns, ...] = ()
-    ranges: tuple[Range, ...] = ()
-    checks: tuple[Check, ...] = ()
-
-
-@dataclass(slots=True)
-class _Found:
-    key: Columns = ()
-    unique: set[Columns] = field(default_factory=set)
-    indexes: set[Columns] = field(default_factory=set)
-    ranges: set[Range] = field(default_factory=set)
-    checks: set[Check] = field(default_factory=set)
+    key: Columns
+    unique: tuple[Columns, ...]
+    indexes: tuple[Columns, ...]
+    ranges: tuple[Range, ...]
+    checks: tuple[Check, ...]
 
 
 def canonical(
@@ -81,15 +69,14 @@ def canonical(
     checker = _Checker(owner, kind, properties, diagnostics)
     for use in uses:
         checker.add(use)
-    found = checker.found
-    if found.key:
-        found.indexes.add(found.key)
+    if checker.keys:
+        checker.indexes.add(checker.keys)
     return Constraints(
-        key=found.key,
-        unique=tuple(sorted(found.unique)),
-        indexes=tuple(sorted(found.indexes)),
-        ranges=tuple(sorted(found.ranges, key=lambda item: (item.property, str(item)))),
-        checks=tuple(sorted(found.checks, key=lambda item: (item.property, item.pattern))),
+        key=checker.keys,
+        unique=tuple(sorted(checker.unique)),
+        indexes=tuple(sorted(checker.indexes)),
+        ranges=tuple(sorted(checker.ranges, key=lambda item: (item.property, str(item)))),
+        checks=tuple(sorted(checker.checks, key=lambda item: (item.property, item.pattern))),
     )
 
 
@@ -105,7 +92,11 @@ class _Checker:
         self.kind = kind
         self.properties = properties
         self.diagnostics = diagnostics
-        self.found = _Found()
+        self.keys: Columns = ()
+        self.unique: set[Columns] = set()
+        self.indexes: set[Columns] = set()
+        self.ranges: set[Range] = set()
+        self.checks: set[Check] = set()
 
     def add(self, use: ConstraintUse) -> None:
         if self.kind == "edge" and use.kind in ("key", "range", "check"):
@@ -118,9 +109,9 @@ class _Checker:
         if use.kind == "key":
             self.key(use, columns)
         elif use.kind == "unique":
-            self.found.unique.add(columns)
+            self.unique.add(columns)
         elif use.kind == "index":
-            self.found.indexes.add(columns)
+            self.indexes.add(columns)
         elif use.declaration is not None:
             self.one_property(use.declaration)
 
@@ -153,7 +144,7 @@ class _Checker:
         return ENDPOINTS if self.kind == "edge" else ()
 
     def key(self, use: ConstraintUse, columns: Columns) -> None:
-        if self.found.key:
+        if self.keys:
             where = f" (from interface {use.interface})" if use.interface else ""
             self.error(
                 "S20",
@@ -162,7 +153,7 @@ class _Checker:
                 remedy="For a key of several properties write `@key(a, b)` once, in the body.",
             )
         else:
-            self.found.key = columns
+            self.keys = columns
 
     def one_property(self, declaration: ConstraintDecl) -> None:
         """``@range`` and ``@check``."""
@@ -176,12 +167,7 @@ class _Checker:
                     declaration.span,
                     remedy="Swap the bounds.",
                 )
-            # Adding zero turns -0.0 into 0.0, so that both spell the same shape.
-            self.found.ranges.add(
-                Range(
-                    name, None if low is None else low + 0.0, None if high is None else high + 0.0
-                )
-            )
+            self.ranges.add(Range(name, _plain_zero(low), _plain_zero(high)))
             return
         pattern = declaration.pattern or ""
         problem = pattern_problem(pattern)
@@ -192,7 +178,7 @@ class _Checker:
                 declaration.span,
                 remedy="Use linear-time syntax: no look-around and no back-references.",
             )
-        self.found.checks.add(Check(name, pattern))
+        self.checks.add(Check(name, pattern))
 
     def error(
         self,

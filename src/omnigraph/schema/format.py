@@ -13,6 +13,9 @@ from omnigraph.syntax import Diagnostics, Source, Token, TokenStream
 from omnigraph.syntax.lexer import END
 from omnigraph.syntax.printer import LINE_WIDTH_MAX, Printer
 
+ENUM_WIDTH_MAX: Final = LINE_WIDTH_MAX * 3 // 4
+"""Characters of an enum, spaces not counted, beyond which a long line is broken inside it too."""
+
 _TIGHT_AFTER: Final = frozenset(("(", "[", "@", "..", "-", "="))
 _TIGHT_BEFORE: Final = frozenset((")", "]", ",", ":", "?", "(", "..", "="))
 
@@ -93,7 +96,7 @@ class _Formatter:
             at += 3
         elif tokens[at + 1].kind == "(":
             close = self.closing(at + 1)
-            if tokens[close].end - tokens[at].start > LINE_WIDTH_MAX:
+            if sum(len(token.text) for token in tokens[at:close]) > ENUM_WIDTH_MAX:
                 breaks = [
                     index for index in range(at + 2, close) if tokens[index - 1].kind in ("(", ",")
                 ]

@@ -61,8 +61,11 @@ class _Matcher:
                 if name in accepted:
                     self.claims[(kind, name)] = name
             for name, item in declared.items():
+                errors = self.diagnostics.error_count
                 before = self.match_type(kind, name, accepted)
-                found[item.key] = (before, self.match_properties(item, before))
+                found[item.key] = (before, {})
+                if self.diagnostics.error_count == errors:  # else every property would look new
+                    found[item.key] = (before, self.match_properties(item, before))
         return found
 
     def match_type(
@@ -183,8 +186,7 @@ class _Minter:
         interfaces = {name: self.properties(item) for name, item in interfaces.items()}
         nodes = {name: self.properties(item) for name, item in nodes.items()}
         edges = {name: self.properties(item) for name, item in edges.items()}
-        return replace(
-            resolved,
+        return resolved._replace(
             interfaces=interfaces,
             nodes={name: self.lifetime(item) for name, item in nodes.items()},
             edges={name: self.lifetime(item) for name, item in edges.items()},

@@ -6,7 +6,6 @@ declaration. No word is reserved, so ``node: String`` is a property like any oth
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from omnigraph.schema.ast import (
@@ -21,12 +20,10 @@ from omnigraph.schema.ast import (
     NodeDecl,
     PropertyDecl,
     SchemaFile,
-    TypeUse,
 )
+from omnigraph.schema.type_syntax import bounded_integer, parse_type
 from omnigraph.syntax import Diagnostics, Recover, Source, Span, Token, TokenStream, string_value
 from omnigraph.syntax.lexer import DECIMAL, INTEGER, NAME, STRING, TYPE_NAME
-from omnigraph.types import F32, SCALARS, VECTOR_DIMENSIONS_MAX, PropertyType
-from omnigraph.types import STRING as STRING_TYPE
 
 DECLARATION_WORDS: Final = ("interface", "node", "edge")
 CONSTRAINT_WORDS: Final[dict[str, ConstraintKind]] = {
@@ -36,9 +33,7 @@ CONSTRAINT_WORDS: Final[dict[str, ConstraintKind]] = {
     "range": "range",
     "check": "check",
 }
-TYPE_WORDS: Final = (*SCALARS, "Vector", "enum")
 CARDINALITY_MAX: Final = 2**32 - 1
-_ENUM_VALUE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 _Body = tuple[tuple[PropertyDecl, ...], tuple[ConstraintDecl, ...]]
 
@@ -149,9 +144,9 @@ class _Parser:
         start = stream.advance()
         stream.advance()
         stream.expect("(")
-        low = self.small_integer("S25", CARDINALITY_MAX)
+        low = bounded_integer(stream, CARDINALITY_MAX, "S25")
         stream.expect("..")
-        high = self.small_integer("S25", CARDINALITY_MAX) if stream.at(INTEGER) else None
+        high = bounded_integer(stream, CARDINALITY_MAX, "S25") if stream.at(INTEGER) else None
         stream.try_for(INTEGER)
         stream.expect(")")
         return Cardinality(low, high, stream.span_from(start))
@@ -200,7 +195,7 @@ class _Parser:
         stream = self.stream
         start = stream.advance()
         stream.expect(":")
-        type_use = self.type_use()
+        type_use = parse_type(stream)
         annotations = self.annotations(header=False)
         return PropertyDecl(_name(start), type_use, annotations, stream.span_from(start))
 
@@ -251,76 +246,6 @@ class _Parser:
             stream.fail()
         token = stream.advance()
         return sign * float(token.text)
-
-    # Types
-
-    def type_use(self) -> TypeUse:
-        stream = self.stream
-        start = stream.current
-        if stream.accept("["):
-            if stream.at("[") or stream.current.text in ("enum", "Vector"):
-                stream.try_for("a scalar type")
-                stream.fail("a list holds scalars, not enums, vectors or lists", code="S11")
-            kind = PropertyType(SCALARS[self.scalar().text], is_list=True)
-            stream.expect("]")
-        elif stream.at_word("enum"):
-            kind = self.enum()
-        elif stream.at(TYPE_NAME) and stream.current.text == "Vector":
-            kind = self.vector()
-        else:
-            kind = PropertyType(SCALARS[self.scalar().text])
-        if stream.accept("?"):
-            kind = PropertyType(kind.scalar, True, kind.is_list, kind.enum, kind.dimensions)
-        return TypeUse(kind, stream.span_from(start))
-
-    def scalar(self) -> Token:
-        stream = self.stream
-        token = stream.current
-        if token.text not in SCALARS:
-            stream.try_for("a type")
-            word = token.kind in (NAME, TYPE_NAME)
-            stream.fail(
-                f"unknown type `{token.text}`" if word else None,
-                hint=self.diagnostics.did_you_mean(token.text, TYPE_WORDS) if word else None,
-                remedy=f"The types are {', '.join(SCALARS)}, Vector(n), enum(…) and [scalar].",
-            )
-        return stream.advance()
-
-    def enum(self) -> PropertyType:
-        stream = self.stream
-        stream.advance()
-        stream.expect("(")
-        members = [self.enum_value()]
-        while stream.accept(","):
-            members.append(self.enum_value())
-        stream.expect(")")
-        seen: set[str] = set()
-        for member in members:
-            if member.text in seen:
-                self.diagnostics.error(
-                    "S12", f"enum member `{member.text}` is given twice", member.span
-                )
-            seen.add(member.text)
-        return PropertyType(STRING_TYPE, enum=tuple(sorted(seen)))
-
-    def enum_value(self) -> Token:
-        stream = self.stream
-        value = stream.accept_pattern(_ENUM_VALUE)
-        if value is None:
-            stream.try_for("an enum member of letters, digits, `_` and `-`")
-            stream.fail()
-        return value
-
-    def vector(self) -> PropertyType:
-        stream = self.stream
-        stream.advance()
-        stream.expect("(")
-        place = stream.current.span
-        dimensions = self.small_integer("S10", VECTOR_DIMENSIONS_MAX)
-        if dimensions == 0:
-            self.diagnostics.error("S10", "the length of a vector must be greater than zero", place)
-        stream.expect(")")
-        return PropertyType(F32, dimensions=dimensions)
 
     # Annotations
 
@@ -407,14 +332,6 @@ class _Parser:
 
     def property_name(self) -> Name:
         return _name(self.stream.expect(NAME, "a property name"))
-
-    def small_integer(self, code: str, largest: int) -> int:
-        token = self.stream.expect(INTEGER)
-        value = int(token.text)
-        if value > largest:
-            self.diagnostics.error(code, f"{value} is more than {largest}", token.span)
-            return largest
-        return value
 
     # Recovery
 

@@ -8,8 +8,7 @@ because what they name may be in that part.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import NamedTuple, TypeVar
 
 from omnigraph.schema.annotations import Hint, PropertyNotes, property_notes, type_notes
 from omnigraph.schema.ast import (
@@ -23,48 +22,31 @@ from omnigraph.schema.ast import (
 )
 from omnigraph.schema.catalog import EdgeType, InterfaceType, NodeType
 from omnigraph.schema.constraints import Constraints, ConstraintUse, canonical, written
+from omnigraph.schema.names import reserved_problem
 from omnigraph.schema.parser import CONSTRAINT_WORDS
 from omnigraph.schema.parts import ANY_NUMBER, Cardinality, Property
-from omnigraph.syntax import Diagnostics, Span
-
-RESERVED_EVERYWHERE: Final = frozenset(
-    (
-        "_rowid",
-        "_rowaddr",
-        "_rowoffset",
-        "_row_created_at_version",
-        "_row_last_updated_at_version",
-    )
-)
-"""Names of the columns that the table format itself adds."""
-
-RESERVED_ON_EDGES: Final = frozenset(("id", "src", "dst", "from", "to"))
-
+from omnigraph.syntax import Diagnostics
 
 _Decl = TypeVar("_Decl", InterfaceDecl, NodeDecl, EdgeDecl)
 
 
-@dataclass(frozen=True, slots=True)
-class Hints:
+class Hints(NamedTuple):
     """``@rename_from`` hints: by (kind, type), and by (kind, type, property)."""
 
-    types: dict[tuple[TypeKind, str], Hint] = field(default_factory=dict)
-    properties: dict[tuple[TypeKind, str, str], Hint] = field(default_factory=dict)
+    types: dict[tuple[TypeKind, str], Hint]
+    properties: dict[tuple[TypeKind, str, str], Hint]
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """All types of a text, in name order, still without identities."""
 
     interfaces: dict[str, InterfaceType]
     nodes: dict[str, NodeType]
     edges: dict[str, EdgeType]
     hints: Hints
-    places: dict[tuple[TypeKind, str], Span]
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(NamedTuple):
     """A property of a type under construction, with what its annotations say."""
 
     declaration: PropertyDecl
@@ -94,8 +76,7 @@ class _Resolver:
     def __init__(self, file: SchemaFile, diagnostics: Diagnostics) -> None:
         self.file = file
         self.diagnostics = diagnostics
-        self.hints = Hints()
-        self.places: dict[tuple[TypeKind, str], Span] = {}
+        self.hints = Hints({}, {})
         self.members: dict[str, dict[str, _Member]] = {}
         """Properties of each interface."""
 
@@ -110,7 +91,6 @@ class _Resolver:
             {name: self.node(item) for name, item in nodes.items()},
             {name: self.edge(item, nodes) for name, item in edges.items()},
             self.hints,
-            self.places,
         )
 
     # Names
@@ -124,7 +104,6 @@ class _Resolver:
                 self.duplicate(f"{kind} type `{name}`", item.name, found[name].name)
             else:
                 found[name] = item
-                self.places[(kind, name)] = item.name.span
         return dict(sorted(found.items()))
 
     def duplicate(self, what: str, name: Name, first: Name) -> None:
@@ -150,20 +129,15 @@ class _Resolver:
                 )
 
     def reserved(self, name: Name, kind: TypeKind) -> None:
-        if name.text in RESERVED_EVERYWHERE:
-            code, why = "S14", "reserved for the storage"
-        elif name.text == "id":
-            code, why = "S15", "reserved: every entity has an `id` already"
-        elif kind == "edge" and name.text in RESERVED_ON_EDGES:
-            code, why = "S15", "reserved: it names an endpoint of the edge"
-        else:
-            return
-        self.diagnostics.error(
-            code,
-            f"the property name `{name.text}` is {why}",
-            name.span,
-            remedy="Choose another name.",
-        )
+        problem = reserved_problem(name.text, kind)
+        if problem is not None:
+            code, why = problem
+            self.diagnostics.error(
+                code,
+                f"the property name `{name.text}` is {why}",
+                name.span,
+                remedy="Choose another name.",
+            )
 
     # Types
 
@@ -183,8 +157,8 @@ class _Resolver:
         properties = self.properties(members)
         self.check_embeds(members, properties, f"interface {name}", missing_is_error=False)
         uses = _annotated(members.values())
-        several = [use for use in uses if use.kind == "key"][1:]
-        self.constraints([use for use in uses if use not in several], item, "interface", properties)
+        for use in uses:  # one by one: several keys are an error of the node that inherits them
+            self.constraints([use], item, "interface", properties)
         return InterfaceType(
             name=name,
             properties=properties,

@@ -1,7 +1,7 @@
 """Blob columns: bytes that the graph owns, and references to bytes outside it.
 
 A scan of a blob column gives descriptors, which say where bytes are and cannot be written again.
-``complete_rows`` turns scanned rows back into rows that can be staged. A stored value is ``bytes``
+``complete_rows`` reads rows in a form that can be staged. A stored value is ``bytes``
 (owned) or ``str`` (the URI of a reference); null stays null.
 """
 
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 EXTERNAL_KIND: Final = 3
 """The descriptor kind of a reference to an object outside the table."""
 
-ADDRESS: Final = "_rowaddr"
-
-
-def blob_columns(schema: pa.Schema) -> list[str]:
-    """The names of the blob columns of a table's schema."""
-    return [field.name for field in schema if is_blob_type(field.type)]
+ROW_ID: Final = "_rowid"
 
 
 def is_blob_type(kind: pa.DataType) -> bool:
@@ -42,17 +37,8 @@ def blob_array(values: Sequence[bytes | str | None]) -> pa.Array:
     )
 
 
-def has_references(rows: pa.Table) -> bool:
-    """Whether any blob column of rows to be written refers to bytes outside."""
-    for name in blob_columns(rows.schema):
-        storage = rows[name].combine_chunks().storage
-        if storage.field("uri").null_count < len(storage):
-            return True
-    return False
-
-
 def blob_values(
-    table: PinnedTable, column: str, descriptors: Sequence[Any], addresses: Sequence[int]
+    table: PinnedTable, column: str, descriptors: Sequence[Any], row_ids: Sequence[int]
 ) -> list[bytes | str | None]:
     """The stored values behind scanned descriptors, in their order."""
     values: list[bytes | str | None] = [None] * len(descriptors)
@@ -66,28 +52,22 @@ def blob_values(
             owned.append(at)
     if owned:
         with translated(f"reading blobs of {table.ref.path}"):
-            found = table.dataset.read_blobs(column, addresses=[addresses[at] for at in owned])
+            found = table.dataset.read_blobs(column, ids=[row_ids[at] for at in owned])
         for at, (_, value) in zip(owned, found, strict=True):
             values[at] = value
     return values
 
 
-def complete_rows(table: PinnedTable, filter: str | None = None) -> pa.Table:
-    """Rows as they can be staged again: blobs as values instead of descriptors."""
-    names = blob_columns(table.schema)
-    rows = table.scan(filter=filter, with_row_address=bool(names))
-    return with_blob_values(table, rows) if names else rows
-
-
-def with_blob_values(table: PinnedTable, rows: pa.Table) -> pa.Table:
-    """Scanned rows (with their addresses) with blob descriptors replaced by values."""
+def complete_rows(table: PinnedTable, row_ids: Sequence[int]) -> pa.Table:
+    """Whole rows by their row ids as they can be staged again: blobs as values."""
     import pyarrow as pa
 
-    addresses = rows[ADDRESS].to_pylist()
+    rows = table.take(row_ids, table.schema.names)
     columns = {}
     for field in table.schema:
         column: Any = rows[field.name]
         if is_blob_type(field.type):
-            column = blob_array(blob_values(table, field.name, column.to_pylist(), addresses))
+            column = blob_array(blob_values(table, field.name, column.to_pylist(), row_ids))
         columns[field.name] = column
-    return pa.table(columns, schema=pa.schema([f.with_nullable(True) for f in table.schema]))
+    fields = [field.with_nullable(True).remove_metadata() for field in table.schema]
+    return pa.table(columns, schema=pa.schema(fields))

@@ -6,7 +6,8 @@ environment: ``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;record.after_put
 ``@n`` means the n-th time the point is reached (default 1).
 
 Actions: ``kill`` (SIGKILL to itself), ``error`` (raises ``FailpointError``, a storage failure),
-``pause:FILE`` (creates FILE and waits until it is removed), ``stop`` (SIGSTOP to itself).
+``pause:FILE`` (creates FILE and waits until it is removed), ``stop`` (SIGSTOP to itself),
+``count`` (does nothing; ``reached`` tells how often).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ NAMES: dict[str, str] = {
     "init.before_tables": "nothing of the graph exists yet",
     "init.after_table": "at least one table exists, the manifest does not",
     "init.before_manifest": "all tables exist, the manifest does not",
+    "create.after_files": "the first files of a table are written, the table does not exist yet",
     "init.after_manifest": "the graph exists",
     "record.before_put": "tables are staged, no recovery record yet",
     "record.after_put": "the recovery record is durable, no table has moved",

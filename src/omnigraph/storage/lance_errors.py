@@ -115,6 +115,8 @@ def translated(doing: str, *, committing: bool = False) -> Iterator[None]:
 def translate(error: BaseException, doing: str, *, committing: bool = False) -> OmnigraphError:
     """The typed form of a Lance error met while ``doing`` something."""
     text = str(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        text = f"{text} (os error {error.errno})"  # Python's own, in the words of Lance's
     message = f"{doing}: {_first_line(text)}"
     if _is_conflict(error):
         return CommitRefused(message)
@@ -124,7 +126,7 @@ def translate(error: BaseException, doing: str, *, committing: bool = False) -> 
         return PermissionDenied(message)
     if _has(text, _EXISTS):
         return TableExists(message)
-    if committing and "0.manifest was not found" in text:
+    if committing and "/0.manifest was not found" in text:
         # What the loser of two racing creations sees: the winner's table is already there.
         return TableExists(message)
     if _has(text, _NOT_FOUND):

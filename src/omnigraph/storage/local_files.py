@@ -11,13 +11,17 @@ import contextlib
 import errno
 import fcntl
 import os
+import random
 import stat
+import time
 import uuid
 from collections.abc import Iterator
 
 from omnigraph.errors import UnsupportedLocation
 
 LOCK_NAME = ".objects.lock#0"
+LOCK_WAIT_S = 30.0  # as long as a request to a store on the network may take
+LOCK_POLL_S = 0.002
 
 _NO_EXCLUSIVE_CREATE = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL, errno.EXDEV}
@@ -31,11 +35,12 @@ _probed: set[str] = set()
 def locked(root: str) -> Iterator[None]:
     """Hold the directory's lock: one holder among all threads and processes of the machine.
 
-    The file is never removed, so two holders can never lock two different files of that name.
+    The file is never removed, so two holders can never lock two different files of that name. A
+    holder needs it for one small write; one that was stopped in it must not stop everybody else.
     """
     handle = os.open(os.path.join(root, LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle)
         try:
             yield
         finally:
@@ -43,6 +48,18 @@ def locked(root: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
+        time.sleep(random.uniform(0, LOCK_POLL_S))
 
 
 def is_file(path: str) -> bool | None:

@@ -75,7 +75,10 @@ def value_filter(column: str, values: pa.Array) -> str | None:
     if pa.types.is_string(values.type):
         return f"{name} IN ({', '.join(_literal(i) for i in values.to_pylist())})"
     if pa.types.is_integer(values.type):
-        return f"{name} IN ({', '.join(str(i) for i in values.to_pylist())})"
+        numbers = values.to_pylist()
+        # Lance reads literals beyond 63 bits as floats.
+        if all(abs(number) < 2**63 for number in numbers):
+            return f"{name} IN ({', '.join(str(number) for number in numbers)})"
     return None
 
 
@@ -132,15 +135,22 @@ def stage_change(
     *,
     type_key: str,
 ) -> StagedWrite:
-    """Upsert some rows and delete others, as one step: what a merge of branches needs."""
+    """Upsert some rows and delete others, as one step: what a merge of branches needs.
+
+    An id that is both written and deleted is written: one row leaves and one comes.
+    """
+    import pyarrow.compute as pc
+
     _require_distinct(rows, type_key)
+    deleted = _as_array(deleted_ids)
+    written = pc.is_in(deleted, value_set=_as_array(rows["id"]))
     return _stage_change(
         table,
         "change",
         properties,
         rows,
         locate(table, rows["id"]),
-        removed=locate(table, deleted_ids),
+        removed=locate(table, deleted.filter(pc.invert(written))),
     )
 
 
@@ -181,72 +191,6 @@ def stage_restore(
     )
 
 
-def stage_index(
-    table: PinnedTable, column: str, kind: str, name: str, properties: Mapping[str, str]
-) -> StagedWrite:
-    """Build an index over all rows, replacing the one of the same name."""
-    from lance import LanceOperation, Transaction
-
-    with translated(f"building an index on {table.ref.path}"):
-        built = table.dataset.create_index_uncommitted(
-            column, kind, name=name, fragment_ids=list(table.fragments), replace=True
-        )
-        # Without this step an inverted index commits and then fails every search.
-        built = table.dataset.merge_existing_index_segments([built])
-    operation = LanceOperation.CreateIndex([built], _segments(table, name))
-    return _maintenance(table, "index_build", Transaction, operation, properties)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSpec:
-    """An index to build: its column, Lance's kind, and what else Lance wants to know."""
-
-    column: str
-    kind: str
-    options: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def name(self) -> str:
-        return f"{self.column}_{self.kind.lower()}"
-
-
-def stage_indexes(
-    table: PinnedTable, specs: Sequence[IndexSpec], properties: Mapping[str, str]
-) -> StagedWrite:
-    """Build several indexes over all rows as one step, each replacing the one of its name."""
-    from lance import LanceOperation, Transaction
-
-    built, replaced = [], []
-    for spec in specs:
-        with translated(f"building an index on {table.ref.path}"):
-            index = table.dataset.create_index_uncommitted(
-                spec.column,
-                spec.kind,
-                name=spec.name,
-                fragment_ids=list(table.fragments),
-                replace=True,
-                **dict(spec.options),
-            )
-            # Without this step an inverted index commits and then fails every search.
-            built.append(table.dataset.merge_existing_index_segments([index]))
-        replaced += _segments(table, spec.name)
-    operation = LanceOperation.CreateIndex(built, replaced)
-    return _maintenance(table, "index_build", Transaction, operation, properties)
-
-
-def stage_drop_index(
-    table: PinnedTable, name: str, properties: Mapping[str, str]
-) -> StagedWrite | None:
-    """Remove an index; None when there is none of that name."""
-    from lance import LanceOperation, Transaction
-
-    segments = _segments(table, name)
-    if not segments:
-        return None
-    operation = LanceOperation.CreateIndex([], segments)
-    return _maintenance(table, "index_drop", Transaction, operation, properties)
-
-
 def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> StagedWrite | None:
     """Rewrite small fragments together; None when nothing is worth it.
 
@@ -273,7 +217,7 @@ def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> Stage
         return None
     groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
     operation = LanceOperation.Rewrite(groups, [])
-    return _maintenance(table, "compaction", Transaction, operation, properties)
+    return stage_maintenance(table, "compaction", Transaction, operation, properties)
 
 
 # -- inside ---------------------------------------------------------------------------------------
@@ -398,32 +342,14 @@ def _changing_fields(table: PinnedTable) -> list[int]:
     return [f.id() for f in table.dataset.lance_schema.fields() if f.name() != "id"]
 
 
-def _segments(table: PinnedTable, name: str) -> list[Any]:
-    """The stored segments of an index, in the form that a transaction removes them by."""
-    import lance
-
-    return [
-        lance.Index(
-            uuid=segment.uuid,
-            name=name,
-            fields=index.fields,
-            dataset_version=segment.dataset_version_at_last_update,
-            fragment_ids=segment.fragment_ids,
-            index_version=segment.index_version,
-        )
-        for index in table.dataset.describe_indices()
-        if index.name == name
-        for segment in index.segments
-    ]
-
-
-def _maintenance(
+def stage_maintenance(
     table: PinnedTable,
     kind: str,
     transaction: Any,
     operation: Any,
     properties: Mapping[str, str],
 ) -> StagedWrite:
+    """A step that changes how rows are kept, not which rows there are."""
     made = transaction(table.ref.version, operation, transaction_properties=dict(properties))
     return StagedWrite(table.ref, made, kind, rows_after=table.rows)
 

@@ -157,6 +157,12 @@ class PinnedTable:
                 scan_in_order=True,
             ).to_table()
 
+    def take(self, row_ids: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows by their stable row ids, in that order: costs what they are, not the table."""
+        self.counters.scans += 1
+        with translated(f"reading {self.ref.path}"):
+            return self.dataset._take_rows(list(row_ids), columns=columns and list(columns))
+
 
 class TableStore:
     """The tables of one graph location. Thread-safe; handles are shared and immutable."""
@@ -272,6 +278,7 @@ class TableStore:
                 fragments = write_fragments(
                     rows, uri, schema=schema, storage_options=options, enable_stable_row_ids=True
                 )
+                hit("create.after_files")
             operation = LanceOperation.Overwrite(schema, fragments)
             require_whole(self.location.child(path), operation, {})
             self.counters.commits += 1
@@ -314,7 +321,8 @@ class TableStore:
 
         pinned = self.open(staged.ref)
         where = self.location.child(staged.ref.dataset_path)
-        require_whole(where, staged.transaction.operation, pinned.fragments)
+        with translated(f"checking what was written to {staged.ref.path}"):
+            require_whole(where, staged.transaction.operation, pinned.fragments)
         self.counters.commits += 1
         with translated(f"committing {staged.ref.path}", committing=True):
             dataset = LanceDataset.commit(

@@ -3,6 +3,7 @@
 Imports nothing but the standard library and the error tree.
 """
 
+from omnigraph.syntax.decode import decode_source
 from omnigraph.syntax.diagnostics import (
     DIAGNOSTICS_MAX,
     Diagnostic,
@@ -32,6 +33,7 @@ __all__ = [
     "Token",
     "TokenStream",
     "closest",
+    "decode_source",
     "describe",
     "did_you_mean",
     "lex",

@@ -113,12 +113,12 @@ def lex(source: Source, diagnostics: Diagnostics) -> Lexed:
     append = tokens.append
     for match in _SCAN.finditer(text):
         group = match.lastgroup or "end"
-        start, end = match.span(group)
+        index = match.lastindex or 0
+        start, end = match.span(index)
+        word = match[index]
         if group == "punctuation":
-            word = match[group]
             append(Token(word, word, start, end))
         elif group in _KINDS:
-            word = match[group]
             kind = _KINDS[group]
             if kind == STRING and "\\" in word:
                 _check_escapes(word, start, diagnostics)
@@ -127,12 +127,12 @@ def lex(source: Source, diagnostics: Diagnostics) -> Lexed:
                 kind = ERROR
             append(Token(kind, word, start, end))
         elif group == "comment":
-            comments.append(Token(COMMENT, match[group], start, end))
+            comments.append(Token(COMMENT, word, start, end))
         elif group == "end":
             break
         elif group == "bad":
             _unexpected(text[start], Span(start, end), diagnostics)
-            append(Token(ERROR, match[group], start, end))
+            append(Token(ERROR, word, start, end))
         else:
             _unterminated(group, start, diagnostics)
             append(Token(ERROR, text[start:], start, len(text)))

@@ -24,10 +24,6 @@ class Span(NamedTuple):
     start: int
     end: int
 
-    def to(self, other: Span) -> Span:
-        """The span from the start of this one to the end of ``other``."""
-        return Span(self.start, other.end)
-
 
 class Position(NamedTuple):
     """A place as people count it: both numbers start at 1, columns are characters."""

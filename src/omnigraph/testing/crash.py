@@ -23,6 +23,7 @@ import omnigraph
 from omnigraph.errors import GraphNotFound, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.storage import failpoints
+from omnigraph.testing.children import child_environment
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kinds
 from omnigraph.testing.promises import Expected, broken_promises, commit_ids, pending_operations
 
@@ -71,7 +72,7 @@ class Scene:
 
     def copied_to(self, place: str) -> Scene:
         """The same scene elsewhere: a copy where that is possible, otherwise a second killing."""
-        if self.kind.relocatable and "://" not in self.uri:
+        if self.kind.copyable and "://" not in self.uri:
             if os.path.exists(self.uri):
                 shutil.copytree(self.uri, place)
             return replace(self, uri=place, bystander=None)
@@ -136,15 +137,9 @@ def kill_recovery(scene: Scene, failpoint: str, nth: int = 1) -> Trial:
 
 def start_child(arguments: list[str], armed: str) -> subprocess.Popen[str]:
     """Start a child with these failpoints armed."""
-    environment = {
-        **os.environ,
-        failpoints.ENVIRONMENT: armed,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same code as this process
-        "RUST_LOG": "error",
-    }
     return subprocess.Popen(
         [sys.executable, "-m", "omnigraph.testing.crash_child", *arguments],
-        env=environment,
+        env=child_environment(**{failpoints.ENVIRONMENT: armed}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

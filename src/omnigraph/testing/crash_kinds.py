@@ -33,8 +33,9 @@ class WriterKind(ABC):
     """One way of writing. Each write has a number; writes with different numbers do not collide."""
 
     name: ClassVar[str]
-    # A graph with branches cannot be copied: a branch names its parent's files by absolute path.
-    relocatable: ClassVar[bool] = True
+    # A branch names its parent's files by absolute path: a copy reads those of the original, which
+    # is fine as long as nobody deletes any. False for a kind that does.
+    copyable: ClassVar[bool] = True
 
     @abstractmethod
     def prepare(self, uri: str) -> None:

@@ -11,7 +11,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,12 +78,19 @@ def sample(pairs: Sequence[Pair], count: int, seed: int = 3) -> list[Pair]:
 
 
 def run_matrix(
-    pairs: Sequence[Pair], place: Path, *, second_kills_max: int | None = None
+    pairs: Sequence[Pair],
+    place: Path,
+    *,
+    second_kills_max: int | None = None,
+    progress: Callable[[int], None] = lambda pairs_done: None,
 ) -> Matrix:
     """Try every pair; ``second_kills_max`` limits the kills inside the recovery of each."""
     started = time.monotonic()
     work = [(pair, str(place), second_kills_max) for pair in pairs]
-    trials = [trial for trials in _in_processes(_try_pair, work) for trial in trials]
+    trials: list[Trial] = []
+    for done, of_pair in enumerate(_in_processes(_try_pair, work), start=1):
+        trials += of_pair
+        progress(done)
     return Matrix(tuple(pairs), tuple(trials), time.monotonic() - started)
 
 
@@ -120,8 +127,8 @@ def _chosen(first: Trial, limit: int | None) -> list[tuple[str, int]]:
     return reached
 
 
-def _in_processes(function: Callable[[_Work], _Found], work: Iterable[_Work]) -> list[_Found]:
-    workers = os.cpu_count() or 1
+def _in_processes(function: Callable[[_Work], _Found], work: Iterable[_Work]) -> Iterator[_Found]:
+    """Results in the order of the work, each as soon as it and those before it are there."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        return list(pool.map(function, work))
+    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
+        yield from pool.map(function, work)

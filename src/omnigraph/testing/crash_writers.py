@@ -161,7 +161,6 @@ class FirstWriteOnBranch(WriterKind):
     """The first write on a branch: every table it moves is forked for it."""
 
     name = "first write on a branch"
-    relocatable = False
 
     def prepare(self, uri: str) -> None:
         make_graph(uri).create_branch("side")
@@ -178,7 +177,6 @@ class LaterWriteOnBranch(WriterKind):
     """A write to tables that the branch has of its own."""
 
     name = "later write on a branch"
-    relocatable = False
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
@@ -213,11 +211,33 @@ class Upkeep(WriterKind):
 
 
 @writer_kind
+class LoadOverwrite(WriterKind):
+    """A load that replaces everything of a node type and of an edge type."""
+
+    name = "load overwrite"
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri)
+
+    def write(self, target: Target, number: int) -> None:
+        records = [
+            {"type": "City", "data": {"name": "Oslo", "size": 100 + number}},
+            {"edge": "LivesIn", "from": "bo", "to": "Oslo"},
+        ]
+        target.graph.load(records, mode="overwrite", actor="writer")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        return {
+            "cities": [row["size"] for row in rows(graph, "node:City")] == [100 + number],
+            "lives in": [row["src"] for row in rows(graph, "edge:LivesIn")] == ["bo"],
+        }
+
+
+@writer_kind
 class CreateBranch(WriterKind):
     """A new branch."""
 
     name = "branch create"
-    relocatable = False
 
     def prepare(self, uri: str) -> None:
         make_graph(uri)

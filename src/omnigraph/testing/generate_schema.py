@@ -153,12 +153,17 @@ def _properties(rng: Random, names: Sequence[str]) -> list[PropertyModel]:
         members: tuple[str, ...] = ()
         if kind == "enum":
             members = tuple(rng.sample(_MEMBERS, rng.randint(1, 4)))
+            if rng.random() < 0.2:
+                members += tuple(f"long-member-{i}" for i in range(rng.randint(2, 12)))
         elif kind == "list":
             kind = f"[{rng.choice(_SINGLE)}]"
         elif kind == "vector":
             kind = f"Vector({rng.randint(1, 4096)})"
         annotations = rng.sample(
-            ('@description("d\\n\\"q\\"")', '@owner("me", since=3)', "@flag", "@weight(1.50)"),
+            (
+                rng.choice(('@description("d\\n\\"q\\"")', f'@description("{"long " * 12}")')),
+                *('@owner("me", since=3)', "@flag", "@weight(1.50)"),
+            ),
             rng.choice((0, 0, 1, 2)),
         )
         found.append(

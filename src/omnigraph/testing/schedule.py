@@ -7,14 +7,13 @@ put together and judged by the history checker and by the promises of a graph at
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.locations import parse_location
 from omnigraph.testing import schedule_worker
+from omnigraph.testing.children import child_environment
 from omnigraph.testing.history import History, Operation, Outcome
 from omnigraph.testing.history_checker import check, report
 from omnigraph.testing.ledger import Account, read_ledgers, with_commits
@@ -104,13 +104,10 @@ class _Worker:
 class Schedule:
     """Runs one plan on a fresh graph at ``uri``, with its ledgers in ``room``."""
 
-    def __init__(
-        self, plan: Plan, uri: str, room: Path, environment: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, uri: str, room: Path) -> None:
         self._plan = plan
         self._uri = uri
         self._room = room
-        self._environment = dict(environment or {})
         self._rng = random.Random(plan.seed)
         self._workers: list[_Worker] = []
         self._started = 0
@@ -205,13 +202,7 @@ class Schedule:
         number, self._started = self._started, self._started + 1
         ledger = self._room / f"{role}{number}.jsonl"
         stderr = self._room / f"{role}{number}.err"
-        environment = {
-            **os.environ,
-            **self._environment,
-            LEASE_VARIABLE: str(self._plan.lease_s),
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "RUST_LOG": "error",
-        }
+        environment = child_environment(**{LEASE_VARIABLE: str(self._plan.lease_s)})
         arguments = [role, self._uri, str(ledger), str(number), str(self._plan.seed)]
         with stderr.open("wb") as errors:
             process = subprocess.Popen(

@@ -99,7 +99,7 @@ class Writer:
                 return
             raise
         self._ledger.end(number, Outcome.OK, at=snapshot.commit_id, read=lists, commit=commit_id)
-        tend(self._repository, self._transaction, branch, [f"node:{name}" for name in types])
+        tend(self._repository, self._transaction, branch, {f"node:{name}": 0 for name in types})
 
     def _chosen_types(self) -> tuple[str, ...]:
         if self._rng.random() < HOME_SHARE:

@@ -25,7 +25,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.manifest.rows import Commit
 from omnigraph.schema import EdgeType, NodeType, entity_id
 from omnigraph.storage.blobs import complete_rows
-from omnigraph.storage.staging import membership
+from omnigraph.storage.staging import locate
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
@@ -107,6 +107,12 @@ class Batch:
         ).commit
 
     @property
+    def rows_written(self) -> dict[str, int]:
+        """How many changes were collected per type key."""
+        changes = (self._inserts, self._updates, self._deletes)
+        return {key: sum(len(c.get(key, ())) for c in changes) for key in self.touched}
+
+    @property
     def touched(self) -> list[str]:
         """The type keys this batch changes."""
         return sorted({*self._inserts, *self._updates, *self._deletes})
@@ -160,12 +166,9 @@ def _patched(
     preparer: Preparer, owner: NodeType | EdgeType, updates: Mapping[str, Row]
 ) -> pa.Table:
     """The stored rows of updated entities, with the new values."""
-    import pyarrow.compute as pc
-
     ids = _ids(updates)
     table = preparer.stored.table(owner.key)
-    stored = complete_rows(table, membership("id", ids))
-    stored = stored.filter(pc.is_in(stored["id"], value_set=ids))
+    stored = complete_rows(table, locate(table, ids).row_ids.tolist())
     found = stored["id"].to_pylist()
     missing = sorted(set(updates) - set(found))
     if missing:

@@ -7,7 +7,7 @@ a reference where the write says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -37,15 +37,19 @@ class BlobPolicy:
     def keeping(self, keep: bool) -> BlobPolicy:
         return replace(self, keep_references=keep)
 
-    def settle(self, values: Sequence[Any]) -> list[Any]:
-        """Stored blob values with every reference checked, and copied unless it is kept."""
+    def settle(self, values: Sequence[Any], place: Callable[[int], str] | None = None) -> list[Any]:
+        """Stored blob values with every reference checked, and copied unless it is kept.
+
+        ``place`` says where the value at a position came from, for errors.
+        """
         settled: list[Any] = []
         copied = 0
-        for value in values:
+        for at, value in enumerate(values):
             if isinstance(value, str):
-                self._require_allowed(value)
+                where = "" if place is None else place(at)
+                self._require_allowed(value, where)
                 if not self.keep_references:
-                    value = _fetch(value)
+                    value = _fetch(value, where)
                     copied += len(value)
                     if copied > COPIED_BYTES_MAX:
                         raise ResourceLimit(
@@ -61,13 +65,13 @@ class BlobPolicy:
                 row[name] = self.settle([value])[0]
         return row
 
-    def _require_allowed(self, uri: str) -> None:
+    def _require_allowed(self, uri: str, where: str) -> None:
         if len(uri) > URI_CHARS_MAX:
-            raise InvalidInput(f"a blob reference has more than {URI_CHARS_MAX} characters")
+            raise InvalidInput(f"{where}a blob reference has more than {URI_CHARS_MAX} characters")
         inside = any(uri.startswith(_with_slash(base)) for base in self.bases)
         if not inside or ".." in uri.split("/") or "%" in uri:
             raise ExternalBlobDenied(
-                f"the blob reference {shown_uri(uri)} is not below an allowed base",
+                f"{where}the blob reference {shown_uri(uri)} is not below an allowed base",
                 details={"uri": shown_uri(uri), "reason": "denied by policy"},
             )
 
@@ -84,13 +88,13 @@ def _with_slash(base: str) -> str:
     return base if base.endswith("/") else base + "/"
 
 
-def _fetch(uri: str) -> bytes:
+def _fetch(uri: str, where: str) -> bytes:
     """The bytes behind an allowed reference."""
     base, _, name = uri.rpartition("/")
     try:
         return open_objects(parse_location(base)).get(name)
     except OmnigraphError as problem:
         raise ExternalBlobUnavailable(
-            f"the blob reference {shown_uri(uri)} could not be read: {problem.message}",
+            f"{where}the blob reference {shown_uri(uri)} could not be read: {problem.message}",
             details={"uri": shown_uri(uri), "reason": problem.code},
         ) from problem

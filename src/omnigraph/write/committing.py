@@ -27,8 +27,12 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.schema import AcceptedSchema
 
-PREPARE_ATTEMPTS_MAX: Final = 10
+PREPARE_ATTEMPTS_MIN: Final = 10
+PREPARE_BUDGET_S: Final = 10.0
+"""An insertion is tried at least this often and for at least this long: counting attempts alone
+lets the slower of many quick writers starve."""
 PREPARE_BACKOFF_S: Final = 0.01
+PREPARE_BACKOFF_MAX_S: Final = 0.25
 IDEMPOTENCY_KEYS_MAX: Final = 1_000
 """How many keys a branch remembers: current state stays small, and repeats come soon or never."""
 
@@ -115,7 +119,10 @@ class Committer:
         key = None
         if options.idempotency_key is not None:
             key = (options.idempotency_key, digest())
-        for number in range(1, PREPARE_ATTEMPTS_MAX + 1):
+        deadline = self._repository.clock.monotonic() + PREPARE_BUDGET_S
+        number = 0
+        while True:
+            number += 1
             attempt = self.attempt(options.branch)
             before = self._done_before(attempt, key)
             if before is not None:
@@ -130,10 +137,13 @@ class Committer:
                 before = self._done_before(self.attempt(options.branch), key)
                 if before is not None:
                     return before
-                if not (retry() and conflict.retryable) or number == PREPARE_ATTEMPTS_MAX:
+                if not (retry() and conflict.retryable):
                     raise
-                time.sleep(random.uniform(0, PREPARE_BACKOFF_S * 2**number))
-        raise AssertionError("the last attempt returns or raises")
+                late = self._repository.clock.monotonic() > deadline
+                if late and number >= PREPARE_ATTEMPTS_MIN:
+                    raise
+                ceiling = min(PREPARE_BACKOFF_MAX_S, PREPARE_BACKOFF_S * 2**number)
+                time.sleep(random.uniform(0, ceiling))
 
     def _once(
         self,

@@ -82,6 +82,11 @@ class Gathered:
         self.rows += part.num_rows
         self._count_bytes(part.nbytes)
 
+    def settle(self, values: Sequence[Any], lines: Sequence[int]) -> list[Any]:
+        """Blob values with references checked and copied as the policy says."""
+        file = self.report.files[self._file]
+        return self.policy.settle(values, lambda at: f"{file}:{lines[at]}: ")
+
     def problem(
         self,
         rule: Any,
@@ -124,7 +129,7 @@ class Gathered:
         for column in owner.columns():
             values = [row.get(column.name) for row, _ in buffer]
             if column.type.is_blob:
-                values = self.policy.settle(values)
+                values = self.settle(values, [line for _, line in buffer])
             columns[column.name] = column_array(column.type, values)
         columns[FILE] = pa.array([self._file] * len(buffer), type=pa.int32())
         columns[LINE] = pa.array([line for _, line in buffer], type=pa.int64())

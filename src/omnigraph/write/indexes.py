@@ -18,7 +18,7 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.storage.staging import IndexSpec, stage_indexes
+from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable
 
 INFO: Final = WriteInfo("index_build", makes_commit=False)

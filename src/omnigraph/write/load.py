@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
-from omnigraph.constraints import FILE, LINE, Report, TypeImage
+from omnigraph.constraints import FILE, LINE, Report, TypeImage, evaluate
 from omnigraph.constraints.rows import check_required, check_values
-from omnigraph.errors import InvalidInput, ReadSetConflict
+from omnigraph.errors import InvalidInput, PreconditionFailed, ReadSetConflict
 from omnigraph.manifest.rows import Commit
-from omnigraph.schema import AcceptedSchema
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
@@ -27,6 +26,7 @@ from omnigraph.write.identify import identify
 from omnigraph.write.ndjson import CompatibleReader, StrictReader
 from omnigraph.write.records import RecordReader
 from omnigraph.write.sources import Format, SourceFile, find_files, from_bytes, opened, recognise
+from omnigraph.write.stored import StoredSnapshot
 from omnigraph.write.tabular import find_type, read_csv, read_parquet, read_table
 
 if TYPE_CHECKING:
@@ -101,16 +101,17 @@ def _counts_json(counts: Mapping[str, int]) -> list[dict[str, Any]]:
 class Load:
     """One load: ``read`` its input against a schema, then ``commit`` it to a branch."""
 
-    def __init__(self, spec: LoadSpec, schema: AcceptedSchema, policy: BlobPolicy) -> None:
+    def __init__(self, spec: LoadSpec, attempt: Attempt, policy: BlobPolicy) -> None:
         if spec.mode not in MODES:
             raise InvalidInput(
                 f"{spec.mode!r} is not a mode of loading", remedy=f"Use one of {', '.join(MODES)}."
             )
         self._spec = spec
-        self._schema = schema
+        self._schema = attempt.schema
+        self._schema_hash = attempt.snapshot.schema_hash
         self._report = Report()
         policy = policy.keeping(spec.mode == "overwrite")
-        self._gathered = Gathered(schema, self._report, policy)
+        self._gathered = Gathered(self._schema, self._report, policy)
         self._rows: dict[str, pa.Table] = {}
         self._image: dict[str, TypeImage] = {}
         self._bytes_read = 0
@@ -206,9 +207,18 @@ class Load:
     # -- committing --------------------------------------------------------------------------------
 
     @property
-    def touched(self) -> list[str]:
-        """The type keys that occur in the input."""
-        return list(self._image)
+    def rows_written(self) -> dict[str, int]:
+        """Records per type key."""
+        return {key: rows.num_rows for key, rows in self._rows.items()}
+
+    def check(self, attempt: Attempt, expected_head: str | None = None) -> None:
+        """Raise what a commit on this state would raise, without writing anything."""
+        if expected_head is not None and attempt.snapshot.commit_id != expected_head:
+            raise PreconditionFailed(expected_head, attempt.snapshot.commit_id)
+        report = Report(files=self._report.files)
+        stored = StoredSnapshot(attempt.repository, attempt.snapshot)
+        evaluate(self._schema, self._image, stored, report)
+        report.raise_any()
 
     def commit(self, committer: Committer, options: WriteOptions) -> LoadResult:
         """Make the load one commit on a branch."""
@@ -232,8 +242,8 @@ class Load:
     def _prepare(
         self, attempt: Attempt, info: WriteInfo
     ) -> tuple[PreparedWrite, Mapping[str, Any]]:
-        if attempt.schema.hash != self._schema.hash:
-            raise ReadSetConflict("schema", self._schema.hash, attempt.schema.hash)
+        if attempt.snapshot.schema_hash != self._schema_hash:
+            raise ReadSetConflict("schema", self._schema_hash, attempt.snapshot.schema_hash)
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
         report = Report(files=self._report.files)
         prepared = preparer.prepare(self._image, info, report=report)

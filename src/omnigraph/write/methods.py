@@ -7,6 +7,7 @@ request returns the first one's commit).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import all_branches
 from omnigraph.manifest.branching import create_branch
 from omnigraph.manifest.repository import Repository
@@ -26,6 +28,8 @@ from omnigraph.write.load import Load, LoadResult, LoadSource, LoadSpec, Mode, P
 from omnigraph.write.mutate import Mutation, MutationResult, MutationSpec
 from omnigraph.write.sources import Format
 from omnigraph.write.upkeep import tend
+
+log = logging.getLogger("omnigraph.upkeep")
 
 
 class WriteMethods:
@@ -53,7 +57,7 @@ class WriteMethods:
         batch = Batch(self._committer(), options, self._blobs)
         yield batch
         if batch.commit() is not None:
-            self._tend(branch, batch.touched)
+            self._tend(branch, batch.rows_written)
 
     def build_indexes(self, branch: str = MAIN) -> list[IndexReport]:
         """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
@@ -78,6 +82,7 @@ class WriteMethods:
         expected_head: str | None = None,
         idempotency_key: str | None = None,
         progress: Callable[[Progress], None] | None = None,
+        upkeep: bool = True,
     ) -> LoadResult:
         """Load records as one commit: ``append`` (strict insert), ``merge`` (upsert by id) or
         ``overwrite`` (replace every type that occurs in the input).
@@ -85,22 +90,25 @@ class WriteMethods:
         ``source`` is a path, directory, glob or URI (NDJSON, Parquet or CSV, also compressed),
         bytes, an Arrow table, an iterable of records, or a mapping of type names to any of these.
         Tables need ``type`` and may rename ``columns``. With ``from_`` a missing branch is created
-        from that one. Raises one error that lists everything wrong with the input.
+        from that one. ``upkeep=False`` leaves compaction and indexes to a later write. Raises one
+        error that lists everything wrong with the input.
         """
         self._transaction.require_writable()
         spec = LoadSpec(source, mode, type, columns, format, strict, progress)
         missing = branch not in all_branches(self._repository.main.current())
         create_from = from_ if missing else None
         committer = self._committer()
-        schema = committer.attempt(branch if create_from is None else create_from).schema
-        load = Load(spec, schema, self._blobs)
+        start = committer.attempt(branch if create_from is None else create_from)
+        load = Load(spec, start, self._blobs)
         load.read()
         if create_from is not None:
+            load.check(start, expected_head)  # a load that fails leaves no branch behind
             create_branch(self._repository, branch, create_from)
         info = WriteInfo("load", actor, message, dict(metadata or {}))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         result = load.commit(committer, options)
-        self._tend(branch, load.touched)
+        if upkeep and not result.repeated:
+            self._tend(branch, load.rows_written)
         return replace(result, base_branch=from_, branch_created=create_from is not None)
 
     def mutate(
@@ -127,12 +135,17 @@ class WriteMethods:
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         result = mutation.commit(self._committer(), options)
         if result.commit is not None and not result.repeated:
-            self._tend(branch, mutation.touched)
+            self._tend(branch, mutation.rows_written)
         return result
 
     def _committer(self) -> Committer:
         return Committer(self._repository, self._transaction)
 
-    def _tend(self, branch: str, type_keys: list[str]) -> None:
-        """Light upkeep after a write."""
-        tend(self._repository, self._transaction, self._repository.branch(branch), type_keys)
+    def _tend(self, branch: str, rows_written: Mapping[str, int]) -> None:
+        """Light upkeep after a write, which has landed whatever becomes of this."""
+        try:
+            found = self._repository.branch(branch)
+        except OmnigraphError as error:
+            log.info("upkeep of %s was put off: %s", branch, error.message)
+            return
+        tend(self._repository, self._transaction, found, rows_written)

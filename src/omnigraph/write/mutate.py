@@ -109,7 +109,7 @@ class Mutation:
         self._now_ms = clock.now_us() // 1_000
         self._query_name = ""
         self._inserts_only = False
-        self.touched: list[str] = []
+        self.rows_written: dict[str, int] = {}
 
     def commit(self, committer: Committer, options: WriteOptions) -> MutationResult:
         """Run the query as one commit on a branch."""
@@ -141,7 +141,7 @@ class Mutation:
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
         execution = _Execution(attempt.schema, preparer, self._blobs, values, self._now_ms)
         image = execution.deleted(plan) if plan.deletes else execution.written(plan)
-        self.touched = sorted(image)
+        self.rows_written = {key: len(change.superseded) for key, change in image.items()}
         counts = {
             "query_name": query.name,
             "affected_nodes": execution.nodes,
@@ -228,7 +228,7 @@ class _Execution:
             return
         self.nodes += rows.num_rows
         for name, value in changed.items():
-            column = column_array(node.properties[name].type, [value] * rows.num_rows)
+            column = _repeated(node.properties[name].type, value, rows.num_rows)
             rows = rows.set_column(rows.column_names.index(name), name, column)
         pending.put(rows)
 
@@ -293,6 +293,13 @@ class _Execution:
             case CurrentTime():
                 return self._now_ms
         raise AssertionError(f"a checked mutation has no {type(expression).__name__} as a value")
+
+
+def _repeated(kind: PropertyType, value: Any, times: int) -> pa.Array:
+    """A column that holds one value everywhere."""
+    import numpy as np
+
+    return column_array(kind, [value]).take(np.zeros(times, dtype=np.int64))
 
 
 def _convert(kind: PropertyType, value: Any) -> Any:

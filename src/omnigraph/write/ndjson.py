@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from omnigraph.constraints.conform import conform
+from omnigraph.constraints.conform import Conformed, conform
 from omnigraph.errors import ResourceLimit
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import PropertyType
@@ -125,15 +125,15 @@ class StrictReader:
             found = conform(values, column.type)
             if found.problems:
                 return False
-            columns[column.name] = self._column(column.type, found)
+            columns[column.name] = self._column(column.type, found, numbers)
         ordered = {column.name: columns[column.name] for column in owner.columns()}
         self._gathered.add_columns(owner, ordered, pa.array(numbers, type=pa.int64()))
         return True
 
-    def _column(self, kind: PropertyType, found: Any) -> Any:
+    def _column(self, kind: PropertyType, found: Conformed, numbers: list[int]) -> Any:
         if found.values is None:
             return found.column
-        return column_array(kind, self._gathered.policy.settle(found.values))
+        return column_array(kind, self._gathered.settle(found.values, numbers))
 
     def _parse(self, owner: NodeType | EdgeType, texts: list[bytes]) -> pa.Table | None:
         """The lines as Arrow reads them: with times as text, or else as numbers."""

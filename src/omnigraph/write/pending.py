@@ -13,7 +13,7 @@ from omnigraph.constraints.image import last_per_id, without
 from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import ResourceLimit
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.blobs import ADDRESS, blob_columns, with_blob_values
+from omnigraph.storage.blobs import ROW_ID, complete_rows
 from omnigraph.storage.tables import PinnedTable
 from omnigraph.write.matching import Condition
 from omnigraph.write.rows import Row, rows_to_arrow
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 MUTATION_BYTES_MAX: Final = 2 << 30
 """Rows held in memory by one mutation, unless OMNIGRAPH_MUTATION_BYTES_MAX says otherwise."""
-
-LOOKUP_BATCH: Final = 1_000
-"""Matched rows fetched per request by their address."""
 
 
 class PendingType:
@@ -89,14 +86,14 @@ class PendingType:
         if not self._table.rows:
             return None
         wanted = list(dict.fromkeys(("id", condition.column)))
-        seen = self._table.scan(wanted, condition.filter(), with_row_address=True)
+        seen = self._table.scan(wanted, condition.filter(), with_row_id=True)
         seen = seen.filter(condition.mask(seen))
         if pending is not None:
             visible = without(as_array(seen["id"]), as_array(pending["id"]))
             seen = seen.filter(pc.is_in(seen["id"], value_set=visible))
         if not seen.num_rows:
             return None
-        rows = fetch(self._table, as_array(seen[ADDRESS]))
+        rows = complete_rows(self._table, seen[ROW_ID].to_pylist())
         _require_memory(rows.nbytes)
         return rows
 
@@ -110,23 +107,6 @@ def matching_ids(table: PinnedTable, condition: Condition) -> Any:
     wanted = list(dict.fromkeys(("id", condition.column)))
     seen = table.scan(wanted, condition.filter())
     return as_array(seen.filter(condition.mask(seen))["id"])
-
-
-def fetch(table: PinnedTable, addresses: pa.Array) -> pa.Table:
-    """Whole rows by their address, blobs as values; in storage order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if len(addresses) <= LOOKUP_BATCH:
-        listed = ", ".join(str(address) for address in addresses.to_pylist())
-        rows = table.scan(filter=f"{ADDRESS} IN ({listed})", with_row_address=True)
-    else:
-        rows = table.scan(with_row_address=True)
-        rows = rows.filter(pc.is_in(rows[ADDRESS], value_set=addresses))
-    if blob_columns(table.schema):
-        return with_blob_values(table, rows)
-    fields = [field.with_nullable(True).remove_metadata() for field in table.schema]
-    return rows.select(table.schema.names).cast(pa.schema(fields))
 
 
 def _require_memory(size: int) -> None:

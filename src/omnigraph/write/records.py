@@ -217,6 +217,17 @@ def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a JSON number")
 
 
+class _NegativeZero(int):
+    """What `-0` spells: zero as a whole number, and as a float the negative one."""
+
+    def __float__(self) -> float:
+        return -0.0
+
+
+def _whole(text: str) -> int:
+    return _NegativeZero() if text == "-0" else int(text)
+
+
 _STRICT: Final = json.JSONDecoder(
-    object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant
+    object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_int=_whole
 )

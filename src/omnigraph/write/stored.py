@@ -32,11 +32,15 @@ class StoredSnapshot:
 
     def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """Few values are looked up, through an index where there is one; many are scanned for."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         condition = value_filter(column, values)
         wanted = list(dict.fromkeys((*columns, column)))
         found = self.table(key).scan(wanted, condition)
         if condition is None:
-            found = found.filter(pc.is_in(found[column], value_set=values))
+            given = found[column]
+            if pa.types.is_floating(values.type):  # both zeros are one value
+                given, values = pc.add(given, 0.0), pc.add(values, 0.0)
+            found = found.filter(pc.is_in(given, value_set=values.cast(given.type)))
         return found.select(list(columns))

@@ -74,7 +74,7 @@ def read_table(
         found[column.name] = (
             given.column
             if values is None
-            else column_array(column.type, gathered.policy.settle(values))
+            else column_array(column.type, gathered.settle(values, lines.to_pylist()))
         )
     _require_ends(gathered, owner, found, first_line, bad)
     keep = pa.array(~bad)
