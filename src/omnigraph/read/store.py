@@ -61,10 +61,6 @@ class ArrayStore:
             os.utime(path)
         return found
 
-    def has(self, name: str) -> bool:
-        """Whether there is a file of this name; whether it is sound shows when it is read."""
-        return self._path(name).exists()
-
     def write(self, name: str, arrays: Mapping[str, Ints]) -> None:
         """Keep arrays under a name; not being able to is no error."""
         path = self._path(name)

@@ -198,13 +198,6 @@ class CachedEdges(CachedTable):
         store.write(name, {"starts": made.starts, "nodes": made.nodes, "edges": made.edges})
         return made
 
-    def is_kept(self, direction: Direction) -> bool:
-        """Whether another process has left the adjacency on disk."""
-        if self._kept is None or self.rows < KEPT_ROWS_MIN:
-            return False
-        store, name = self._kept()
-        return store.has(f"{name}/{direction}")
-
     def _make(self, direction: Direction) -> Adjacency:
         ends = self.cache.get((self._links, "ends"), self._find_ends)
         if direction == "out":
