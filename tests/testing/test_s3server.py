@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import psutil
 import pytest
@@ -129,3 +130,17 @@ def test_the_server_listens_on_loopback_only_and_stops() -> None:
         listening = [c for c in child.net_connections() if c.status == psutil.CONN_LISTEN]
         assert [(c.laddr.ip, c.laddr.port) for c in listening] == [("127.0.0.1", server.port)]
     assert not child.is_running()
+
+
+def test_a_directory_is_loaded_without_requests(
+    s3: S3Server, bucket: str, store: ObjectStore, tmp_path: Path
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "x").write_bytes(b"deep")
+    (tmp_path / "y").write_bytes(b"")
+
+    s3.load(tmp_path, f"s3://{bucket}/g")
+
+    assert s3.counts() == {}
+    assert [info.path for info in store.list()] == ["a/b/x", "y"]
+    assert store.get("a/b/x") == b"deep"

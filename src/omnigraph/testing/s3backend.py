@@ -104,6 +104,9 @@ class CountingLayer:
                 rules = [S3Fault(**rule) for rule in json.loads(body)]
                 self._rules.extend(rules)
                 self._seen.extend(0 for _ in rules)
+            elif route == ("POST", "/load"):
+                with self._moto_lock:
+                    _load(**json.loads(body))
             elif route == ("DELETE", "/faults"):
                 self._rules.clear()
                 self._seen.clear()
@@ -131,6 +134,20 @@ def classify(environ: Environ) -> tuple[RequestClass, str]:
     if method in ("GET", "HEAD", "PUT", "DELETE"):
         return method, path
     raise ValueError(f"unexpected request {method} {path}")
+
+
+def _load(directory: str, bucket: str, prefix: str) -> None:
+    """Put files into moto's store from the inside: thousands of objects in a second."""
+    from moto.core.models import DEFAULT_ACCOUNT_ID
+    from moto.s3.models import s3_backends
+
+    backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            key = f"{prefix}/{os.path.relpath(path, directory)}"
+            with open(path, "rb") as file:
+                backend.put_object(bucket, key, file.read())
 
 
 def _delay(fault: S3Fault | None, when: str) -> None:

@@ -14,6 +14,7 @@ import contextlib
 import fnmatch
 import http.client
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -84,6 +85,12 @@ class S3Server:
         """Create a bucket and return its URI; an existing one is fine."""
         self._send("PUT", f"/{name}")
         return f"s3://{name}"
+
+    def load(self, directory: str | os.PathLike[str], uri: str) -> None:
+        """Put every file below a directory into the store, below ``uri``: no requests, no log."""
+        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+        order = {"directory": os.fspath(directory), "bucket": bucket, "prefix": prefix}
+        self._send("POST", f"{CONTROL}/load", json.dumps(order).encode())
 
     def requests(self, prefix: str = "") -> list[Request]:
         """Every request since the last reset whose ``bucket/key`` starts with ``prefix``."""

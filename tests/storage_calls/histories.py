@@ -1,0 +1,102 @@
+"""Graphs with a given number of types and commits, built on local disk and put into the store.
+
+Every graph is left at the same point of its upkeep cycle: eleven fragments with current rows in the
+manifest and ten fragments in the type that is written to ("1,000" commits are therefore up to
+sixty more). Between two folds a cold reader finds one small fragment per commit, so points of
+different cycles would not compare.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.graphs import many_types
+
+import omnigraph
+from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
+from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.graph import Graph
+from omnigraph.ids import new_ulid
+from omnigraph.manifest.branches import MAIN_BRANCH
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import TablePin
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.state import current_fragments
+from omnigraph.storage import staging
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.tables import OPERATION_PROPERTY, PinnedTable
+
+TYPES = (1, 20, 100)
+COMMITS = (10, 1_000)
+AFTER_UPKEEP = 9  # the fold and the compaction leave as much as one commit does
+WRITTEN = "T0"
+# Not what upkeep uses, or compaction and the fold of the manifest would always fall together.
+COMPACTED_FROM = 40
+FOLDED_WITHIN = 1_000  # a fold comes around every fifty publishes
+
+
+def build(directory: Path, types: int) -> Iterator[tuple[int, Path, tuple[str, ...]]]:
+    """Yields commits, where, and the newest rows, for each length of history."""
+    place = directory / "growing"
+    writer = _Writer(omnigraph.init(place, many_types(types)))
+    for commits in COMMITS:
+        writer.insert()
+        if commits > AFTER_UPKEEP + 1:
+            while writer.commits < commits or not writer.just_folded():
+                assert writer.commits < commits + FOLDED_WITHIN, "the manifest is never folded"
+                writer.insert()
+            writer.compact()
+        newest = tuple(writer.insert() for _ in range(AFTER_UPKEEP))
+        copy = directory / f"{types} types {commits} commits"
+        shutil.copytree(place, copy)
+        yield commits, copy, newest
+
+
+class _Writer:
+    """Commits one row at a time to the type that is written to."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.commits = 0
+        self._repository = Repository.open(parse_location(graph.uri))
+        self._transaction = WriteTransaction(self._repository)
+
+    def insert(self) -> str:
+        """One commit; returns the new row's id."""
+        import pyarrow as pa
+
+        name = f"row {self.commits}"
+        values = [{"id": name, "name": name, "n": 0}]
+        snapshot, pin, table = self._look()
+        operation_id = new_ulid()
+        staged = staging.stage_insert(
+            table,
+            pa.Table.from_pylist(values, schema=table.schema),
+            {OPERATION_PROPERTY: operation_id},
+            type_key=pin.key,
+        )
+        tables = (PreparedTable(pin, staged),)
+        info = WriteInfo("write")
+        self._transaction.commit(PreparedWrite(operation_id, snapshot, info, tables))
+        self.commits += 1
+        if len(table.fragments) >= COMPACTED_FROM:
+            self.compact()
+        return name
+
+    def compact(self) -> None:
+        snapshot, pin, table = self._look()
+        operation_id = new_ulid()
+        staged = staging.stage_compaction(table, {OPERATION_PROPERTY: operation_id})
+        if staged is not None:
+            tables = (PreparedTable(pin, staged),)
+            info = WriteInfo("upkeep", makes_commit=False)
+            self._transaction.commit(PreparedWrite(operation_id, snapshot, info, tables))
+
+    def just_folded(self) -> bool:
+        return len(current_fragments(self._repository.main.current().table)) == 1
+
+    def _look(self) -> tuple[SnapshotPins, TablePin, PinnedTable]:
+        snapshot = self._repository.snapshot(MAIN_BRANCH)
+        pin = snapshot.pin(f"node:{WRITTEN}")
+        return snapshot, pin, self._repository.tables.open(pin.ref)
