@@ -15,14 +15,13 @@ from pathlib import Path
 from tests.graphs import many_types
 
 import omnigraph
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.commit.prepared import PreparedTable
 from omnigraph.graph import Graph
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH
+from omnigraph.manifest.publication import Publication, Requirements
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import TablePin
-from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.rows import MAIN, Commit, TablePin
 from omnigraph.manifest.state import current_fragments
 from omnigraph.storage import staging
 from omnigraph.storage.locations import parse_location
@@ -55,48 +54,54 @@ def build(directory: Path, types: int) -> Iterator[tuple[int, Path, tuple[str, .
 
 
 class _Writer:
-    """Commits one row at a time to the type that is written to."""
+    """Commits one row at a time to the type that is written to.
+
+    Tables move and the manifest is published as in every write, but without a recovery record:
+    building a thousand commits is not what is measured.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.commits = 0
         self._repository = Repository.open(parse_location(graph.uri))
-        self._transaction = WriteTransaction(self._repository)
 
     def insert(self) -> str:
         """One commit; returns the new row's id."""
         import pyarrow as pa
 
-        name = f"row {self.commits}"
+        name, operation_id = f"row {self.commits}", new_ulid()
         values = [{"id": name, "name": name, "n": 0}]
-        snapshot, pin, table = self._look()
-        operation_id = new_ulid()
+        pin, table = self._look()
         staged = staging.stage_insert(
             table,
             pa.Table.from_pylist(values, schema=table.schema),
             {OPERATION_PROPERTY: operation_id},
             type_key=pin.key,
         )
-        tables = (PreparedTable(pin, staged),)
-        info = WriteInfo("write")
-        self._transaction.commit(PreparedWrite(operation_id, snapshot, info, tables))
+        commit = Commit(operation_id, MAIN, "write", self.commits, operation_id=operation_id)
+        self._publish(operation_id, PreparedTable(pin, staged), commit)
         self.commits += 1
         if len(table.fragments) >= COMPACTED_FROM:
             self.compact()
         return name
 
     def compact(self) -> None:
-        snapshot, pin, table = self._look()
+        pin, table = self._look()
         operation_id = new_ulid()
         staged = staging.stage_compaction(table, {OPERATION_PROPERTY: operation_id})
         if staged is not None:
-            tables = (PreparedTable(pin, staged),)
-            info = WriteInfo("upkeep", makes_commit=False)
-            self._transaction.commit(PreparedWrite(operation_id, snapshot, info, tables))
+            self._publish(operation_id, PreparedTable(pin, staged), None)
 
     def just_folded(self) -> bool:
-        return len(current_fragments(self._repository.main.current().table)) == 1
+        return len(current_fragments(self._repository.main.warm().table)) == 1
 
-    def _look(self) -> tuple[SnapshotPins, TablePin, PinnedTable]:
-        snapshot = self._repository.snapshot(MAIN_BRANCH)
-        pin = snapshot.pin(f"node:{WRITTEN}")
-        return snapshot, pin, self._repository.tables.open(pin.ref)
+    def _look(self) -> tuple[TablePin, PinnedTable]:
+        pin = self._repository.main.warm().pins[f"node:{WRITTEN}"]
+        return pin, self._repository.tables.open(pin.ref)
+
+    def _publish(self, operation_id: str, table: PreparedTable, commit: Commit | None) -> None:
+        self._repository.tables.commit(table.staged)
+        change = table.planned().change(MAIN_BRANCH.incarnation)
+        requirements = Requirements(tables={table.pin.key: table.pin.ref})
+        self._repository.main.publish(
+            Publication(operation_id, MAIN, requirements, (change,), commit)
+        )
