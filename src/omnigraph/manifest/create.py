@@ -30,7 +30,7 @@ from omnigraph.manifest.schemas import schema_id, schema_row
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.arrow_schema import table_schema
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.lance_errors import AmbiguousOutcome, TableExists
+from omnigraph.storage.lance_errors import AmbiguousOutcome, TableExists, TableNotFound
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.paths import table_path
@@ -71,7 +71,7 @@ def create_graph(
         hit("init.before_manifest")
         _create_manifest(repository, schema, pins, commit)
         hit("init.after_manifest")
-    except (TableExists, AmbiguousOutcome) as failure:
+    except (TableExists, TableNotFound, AmbiguousOutcome) as failure:
         if not _is_ours(location, objects, commit, failure):
             _discard(repository, made)
             raise _exists(location) from failure
@@ -103,8 +103,8 @@ def _create_table(
     try:
         path = table_path(entity_type.key)
         table = repository.tables.create(path, columns, properties)
-    except TableExists:
-        # Left behind by an init that died, or being made by one that races this one.
+    except (TableExists, TableNotFound):
+        # Left behind by an init that died, or being made, or removed, by one that races this one.
         path = table_path(entity_type.key, entity_type.incarnation)
         table = repository.tables.create(path, columns, properties)
     made.append(path)

@@ -86,7 +86,7 @@ def run_matrix(
 ) -> Matrix:
     """Try every pair; ``second_kills_max`` limits the kills inside the recovery of each."""
     started = time.monotonic()
-    work = [(pair, str(place), second_kills_max) for pair in pairs]
+    work = [(pair, n, str(place), second_kills_max) for n, pair in enumerate(pairs)]
     trials: list[Trial] = []
     for done, of_pair in enumerate(_in_processes(_try_pair, work), start=1):
         trials += of_pair
@@ -101,14 +101,14 @@ def _discover(work: tuple[str, str]) -> list[Pair]:
     return discover(*work)
 
 
-def _try_pair(work: tuple[Pair, str, int | None]) -> list[Trial]:
-    pair, place, second_kills_max = work
+def _try_pair(work: tuple[Pair, int, str, int | None]) -> list[Trial]:
+    pair, number, place, second_kills_max = work
     with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as room:
         try:
             scene = kill_writer(pair, f"{room}/scene")
             first = converge(scene.copied_to(f"{room}/once"))
             trials = [first]
-            for n, second in enumerate(_chosen(first, second_kills_max)):
+            for n, second in enumerate(_chosen(first, number, second_kills_max)):
                 trials.append(kill_recovery(scene.copied_to(f"{room}/twice{n}"), *second))
             trials.append(write_on(scene))
         except (Stuck, OmnigraphError) as failure:
@@ -116,14 +116,14 @@ def _try_pair(work: tuple[Pair, str, int | None]) -> list[Trial]:
     return trials
 
 
-def _chosen(first: Trial, limit: int | None) -> list[tuple[str, int]]:
-    """The failpoints at which this pair's recovery is killed; a limit rotates with the pair."""
+def _chosen(first: Trial, number: int, limit: int | None) -> list[tuple[str, int]]:
+    """The failpoints at which a pair's recovery is killed; a limit goes around with its number."""
     reached = [
         (name, nth + 1) for name, times in first.reached_in_recovery.items() for nth in range(times)
     ]
     if limit is not None and reached:
-        random.Random(str(first.pair)).shuffle(reached)
-        reached = reached[:limit]
+        start = number % len(reached)
+        reached = (reached[start:] + reached[:start])[:limit]
     return reached
 
 

@@ -28,7 +28,7 @@ from omnigraph.manifest.state import ManifestState
 from omnigraph.schema import AcceptedSchema
 
 PREPARE_ATTEMPTS_MIN: Final = 10
-PREPARE_BUDGET_S: Final = 10.0
+PREPARE_BUDGET_S: Final = 30.0
 """An insertion is tried at least this often and for at least this long: counting attempts alone
 lets the slower of many quick writers starve."""
 PREPARE_BACKOFF_S: Final = 0.01
