@@ -21,7 +21,7 @@ from omnigraph.storage import staging
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.tables import OPERATION_PROPERTY, PinnedTable, StagedWrite
 
-WAIT_S = 120
+WAIT_S = 600
 
 
 class Racer:
