@@ -22,7 +22,7 @@ $(READY): pyproject.toml uv.lock
 	  || { echo "Omnigraph needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
-	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --python $(BIN)/python
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --python $(BIN)/python
 	@touch $(READY)
 
 demo: $(READY)  ## run the main job end to end and show it
@@ -45,6 +45,7 @@ crash: $(READY)  ## kill processes at every failpoint and check the promises (up
 	@$(BIN)/python -m pytest tests/crash -m crash
 
 bench: $(READY)  ## measure, and write run records to benchmarks/records
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## regenerate the generated parts of the documentation
