@@ -39,6 +39,11 @@ NOUNS: Final = {
     "version": ("version", "Print the version of the program and of its format."),
 }
 
+OLD_NAMES: Final = {"read": "query", "change": "mutate"}
+"""Names that scripts may still use. They work, warn, and are not listed."""
+OLD_NOUNS: Final = {"ingest": "load"}
+"""The same for a command that reads its input otherwise than the one that took its place."""
+
 HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
 
 
@@ -53,9 +58,14 @@ class LazyNouns(PlainGroup):
         return list(NOUNS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in NOUNS:
+        now = OLD_NAMES.get(cmd_name) or OLD_NOUNS.get(cmd_name)
+        if now is not None:
+            output.warn(f"`{cmd_name}` is an old name: use `omnigraph {now}`.")
+        cmd_name = OLD_NAMES.get(cmd_name, cmd_name)
+        if cmd_name not in NOUNS and cmd_name not in OLD_NOUNS:
             return None
-        module = importlib.import_module(f"omnigraph.cli.{NOUNS[cmd_name][0]}")
+        name = NOUNS[cmd_name][0] if cmd_name in NOUNS else cmd_name
+        module = importlib.import_module(f"omnigraph.cli.{name}")
         command = typer.main.get_command(module.app)
         command.name = cmd_name
         return command
