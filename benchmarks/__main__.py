@@ -24,6 +24,7 @@ NAMES = (
     "language",
     "branch_create",
     "publish_contention",
+    "writing",
     "commit_flatness",
     "peers",
 )
