@@ -49,6 +49,7 @@ crash: $(READY)  ## kill processes at every failpoint and check the promises (up
 bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m pytest -m bench
 
 docs: $(READY)  ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.docs.generate
