@@ -25,6 +25,7 @@ NAMES = (
     "branch_create",
     "publish_contention",
     "commit_flatness",
+    "social",
     "peers",
 )
 
