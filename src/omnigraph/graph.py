@@ -34,6 +34,8 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.committing import Attempt
+from omnigraph.write.load import LoadSpec, OneLoad
 from omnigraph.write.methods import WriteMethods
 
 if TYPE_CHECKING:
@@ -220,6 +222,15 @@ class Graph(WriteMethods):
     def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
         return self._operator.finished()
+
+    def _open_load(
+        self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
+    ) -> OneLoad:
+        from omnigraph.spark.engine import choose_engine, open_load
+
+        if choose_engine(engine, spec) == "spark":
+            return open_load(spec, start, self._blobs, for_new_branch=for_new_branch)
+        return super()._open_load(spec, start, engine, for_new_branch)
 
     # -- being a handle ----------------------------------------------------------------------------
 

@@ -44,17 +44,18 @@ class StrictReader:
         self._progress = progress
         self._schemas: dict[tuple[str, bool], pa.Schema] = {}
 
-    def read(self, stream: IO[bytes]) -> None:
-        """All records of one stream of bytes."""
+    def read(self, stream: IO[bytes], *, begins_file: bool = True) -> int:
+        """All records of one stream of bytes; returns how many lines that were."""
         number = 1
         for block in _blocks(stream):
             lines = block.split(b"\n")
-            if number == 1 and lines[0].startswith(BOM):
+            if number == 1 and begins_file and lines[0].startswith(BOM):
                 lines[0] = lines[0][len(BOM) :]
             self._read_block(lines, number, _is_utf8(block))
             number += block.count(b"\n")
             if self._progress is not None:
                 self._progress(len(block))
+        return number - 1
 
     def _read_block(self, lines: list[bytes], first: int, is_utf8: bool) -> None:
         groups: dict[bytes, _Lines] = {}
