@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.spark.compare import outcome
+from tests.spark.inputs import SCHEMA, random_load
 
 import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.testing.inline_tasks import BulkGraph
-from tests.spark.compare import outcome
-from tests.spark.inputs import SCHEMA, random_load
 
 SEEDS = range(int(os.environ.get("OMNIGRAPH_TEST_LOADS", "150")))
 
