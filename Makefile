@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := src tests examples benchmarks
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# A command starts several times faster when Python may keep what it compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test check crash bench docs format clean
 
@@ -47,6 +49,7 @@ crash: $(READY)  ## kill processes at every failpoint and check the promises (up
 bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m pytest -m bench
 
 docs: $(READY)  ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.docs.generate

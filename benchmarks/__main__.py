@@ -19,7 +19,16 @@ from benchmarks.record import (
 )
 
 # In the order of a full run: quick ones first.
-NAMES = ("cli_startup", "language", "branch_create", "publish_contention", "commit_flatness")
+NAMES = (
+    "cli_startup",
+    "language",
+    "branch_create",
+    "publish_contention",
+    "writing",
+    "commit_flatness",
+    "social",
+    "peers",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -12,12 +12,15 @@
     │   ├── ExternalBlobDenied       a reference to bytes outside that this graph does not allow
     │   ├── BlobRangeInvalid         a range that lies outside the blob
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
+    │   ├── CursorRejected           a cursor or page token of something else, or a damaged one
     │   ├── NotAvailable             something this version of the program does not do
     │   └── ReadOnly                 a write through a handle opened read-only
     ├── NotFound                     something named does not exist
     │   ├── GraphNotFound            nothing at this location, or it is not a graph
     │   ├── BranchNotFound
     │   ├── CommitNotFound
+    │   ├── TagNotFound
+    │   ├── RefNotFound              neither a branch nor a tag, a commit or a time
     │   ├── TypeNotFound
     │   ├── QueryNotFound            the text holds no query of this name
     │   ├── EntityNotFound
@@ -25,6 +28,7 @@
     ├── AlreadyExists
     │   ├── GraphExists
     │   ├── BranchExists
+    │   ├── TagExists
     │   └── ObjectExists
     ├── Conflict                     somebody else was there first; nothing of this write is visible
     │   ├── VersionConflict          a type was written by someone else since it was read
@@ -200,6 +204,11 @@ class UnsupportedLocation(InvalidInput):
     default_remedy = "Use a local path, a file:// URI or an s3:// URI."
 
 
+class CursorRejected(InvalidInput):
+    code = "cursor_rejected"
+    default_remedy = "Start again without the token: it belongs to another request."
+
+
 class NotAvailable(InvalidInput):
     code = "not_available"
     status = 501
@@ -230,6 +239,16 @@ class BranchNotFound(NotFound):
 class CommitNotFound(NotFound):
     code = "commit_not_found"
     default_remedy = "List commits with `omnigraph commit list` and use one of their ids."
+
+
+class TagNotFound(NotFound):
+    code = "tag_not_found"
+    default_remedy = "List the tags with `omnigraph tag list` and use one of them."
+
+
+class RefNotFound(NotFound):
+    code = "ref_not_found"
+    default_remedy = "Name a branch, a tag, a commit id or a time such as 2026-05-01T12:00:00Z."
 
 
 class TypeNotFound(NotFound):
@@ -266,6 +285,11 @@ class GraphExists(AlreadyExists):
 class BranchExists(AlreadyExists):
     code = "branch_exists"
     default_remedy = "Use the existing branch, or choose another name."
+
+
+class TagExists(AlreadyExists):
+    code = "tag_exists"
+    default_remedy = "Choose another name, or move the tag with --force."
 
 
 class ObjectExists(AlreadyExists):

@@ -7,7 +7,7 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
@@ -22,7 +22,9 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.targets import locate_commit
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
+from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.read.export import export
 from omnigraph.read.images import images
@@ -119,12 +121,7 @@ class Graph(WriteMethods):
 
     def commit(self, commit_id: str) -> Commit:
         """One commit by id, from whichever branch has it."""
-        main = self._repository.main.current()
-        for branch in all_branches(main).values():
-            found = history.find_commit(self._repository.manifest(branch).current(), commit_id)
-            if found is not None:
-                return found
-        return history.get_commit(main, commit_id)  # raises: no branch has it
+        return locate_commit(self._repository, commit_id)[1]
 
     def query(
         self,
@@ -137,6 +134,25 @@ class Graph(WriteMethods):
     ) -> Result:
         """Run a read query on a branch (``main`` unless said), or at a commit."""
         return self._reader.query(text, name, params, branch, at, options)
+
+    def diff(
+        self,
+        old: str,
+        new: str,
+        *,
+        kinds: Iterable[str] = (),
+        types: Iterable[str] = (),
+        ops: Iterable[str] = (),
+    ) -> Diff:
+        """What sets two states apart: each is a branch, a tag, a commit id or a time.
+
+        The result streams its changes when iterated and gives them in pages; ``stats`` counts them
+        and ``schema`` lists types and properties that only one side has. The filters restrict what
+        is shown: kinds (``node``, ``edge``), names of types, and ops (``insert``, ``update``,
+        ``delete``).
+        """
+        chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
+        return Diff(self._repository, self._reader.state(old), self._reader.state(new), chosen)
 
     def export(
         self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None

@@ -89,7 +89,7 @@ def test_a_row_replaced_many_times_is_still_the_same_row(store: TableStore) -> N
 
 
 def test_deletion_by_address_counts_physical_rows(store: TableStore) -> None:
-    """Depends on it: ``staging.delete_addresses`` and the publisher, on fragments with deletions."""
+    """Depends on it: ``staging.delete_addresses`` and the publisher, where rows were deleted."""
     table = insert(store, one_fragment(store), ["x", "y"])
     for gone in ("b", "a", "y"):
         table = store.commit(staging.stage_delete(table, pa.array([gone]), properties()))

@@ -12,7 +12,7 @@ from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 
-app = noun("Create and list branches.")
+app = noun("Create, list, merge and delete branches.")
 
 
 @command(app, data_verb("branch create"))

@@ -24,7 +24,8 @@ from omnigraph.cli.writing import (
 from omnigraph.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from omnigraph.write.load import Mode, Progress
+    from omnigraph.graph import Graph
+    from omnigraph.write.load import LoadResult, Mode, Progress
 
 app = noun("Load data.", single=True)
 _MODES = ("append", "merge", "overwrite")
@@ -72,13 +73,7 @@ def load(
     ] = True,
 ) -> Result:
     """Load records as one commit. All of the input is checked before anything is written."""
-    if mode not in _MODES:
-        raise InvalidInput(f"{mode!r} is not a mode", remedy=f"Use one of {', '.join(_MODES)}.")
-    location = call.address(uri)
-    if mode == "overwrite":
-        confirm(call, location, "Replace data")
-    call.echo(location)
-    graph = omnigraph.open(location.uri)
+    graph = open_for_load(call, uri, mode)
     result = graph.load(
         data,
         mode=cast("Mode", mode),
@@ -94,10 +89,26 @@ def load(
         progress=_progress(call),
         upkeep=upkeep,
     )
+    return describe(graph, result)
+
+
+def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
+    """Check the mode, ask where it replaces data, and open the graph."""
+    if mode not in _MODES:
+        raise InvalidInput(f"{mode!r} is not a mode", remedy=f"Use one of {', '.join(_MODES)}.")
+    location = call.address(uri)
+    if mode == "overwrite":
+        confirm(call, location, "Replace data")
+    call.echo(location)
+    return omnigraph.open(location.uri)
+
+
+def describe(graph: Graph, result: LoadResult) -> Result:
+    """What a load did, in both forms."""
     rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
     rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
     commit = "" if result.commit is None else f"; commit {result.commit.commit_id}"
-    total = f"loaded {result.total} entities into {branch}{commit}"
+    total = f"loaded {result.total} entities into {result.branch}{commit}"
     return Result(result.to_json(graph.uri), [*columns(rows), total])
 
 

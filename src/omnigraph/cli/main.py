@@ -28,7 +28,8 @@ NOUNS: Final = {
     "query": ("query", "Run a read query."),
     "snapshot": ("snapshot", "Show what a branch of a graph holds."),
     "commit": ("commit", "Look at the history of a graph."),
-    "branch": ("branch", "Create and list branches."),
+    "branch": ("branch", "Create, list, merge and delete branches."),
+    "diff": ("diff", "Show what sets two states of a graph apart."),
     "index": ("index", "Build the indexes of a graph."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),
@@ -38,6 +39,11 @@ NOUNS: Final = {
     "recovery": ("recovery", "Look at unfinished writes and finished recoveries."),
     "version": ("version", "Print the version of the program and of its format."),
 }
+
+OLD_NAMES: Final = {"read": "query", "change": "mutate"}
+"""Names that scripts may still use. They work, warn, and are not listed."""
+OLD_NOUNS: Final = {"ingest": "load"}
+"""The same for a command that reads its input otherwise than the one that took its place."""
 
 HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
 
@@ -53,9 +59,14 @@ class LazyNouns(PlainGroup):
         return list(NOUNS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in NOUNS:
+        now = OLD_NAMES.get(cmd_name) or OLD_NOUNS.get(cmd_name)
+        if now is not None:
+            output.warn(f"`{cmd_name}` is an old name: use `omnigraph {now}`.")
+        cmd_name = OLD_NAMES.get(cmd_name, cmd_name)
+        if cmd_name not in NOUNS and cmd_name not in OLD_NOUNS:
             return None
-        module = importlib.import_module(f"omnigraph.cli.{NOUNS[cmd_name][0]}")
+        name = NOUNS[cmd_name][0] if cmd_name in NOUNS else cmd_name
+        module = importlib.import_module(f"omnigraph.cli.{name}")
         command = typer.main.get_command(module.app)
         command.name = cmd_name
         return command

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     GRAPH_HEAD = "graph_head"
     SCHEMA = "schema"
     BRANCH = "branch"
+    TAG = "tag"
     ABANDONED = "abandoned"
     IDEMPOTENCY = "idempotency"
 

@@ -12,15 +12,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.query.expressions import EntityType, Expression, PropertyOf, WholeEntity, walk
 from omnigraph.query.plan import Pattern, ReadPlan
-from omnigraph.query.steps import Scan, Step
+from omnigraph.query.steps import Scan
 from omnigraph.read.cache import Cache
-from omnigraph.read.ordering import Rows, order_steps
-from omnigraph.read.probe import ProbedEdges, ProbedNodes
+from omnigraph.read.frame import ORIGIN
+from omnigraph.read.ordering import Course, Rows, course_of, order_steps
+from omnigraph.read.probe import Edges, Nodes, ProbedEdges, ProbedNodes
 from omnigraph.read.scan import has_lookup
 from omnigraph.read.store import ArrayStore
 from omnigraph.read.tables import CachedEdges, CachedNodes, Kept
@@ -36,8 +37,8 @@ SMALL_ROWS_MAX: Final = 5_000
 """A type of so few entities is loaded at once: that takes as long as looking one up."""
 TOUCHES_MAX: Final = 2
 """A version that was looked up this often is loaded the next time."""
-STEPS_MAX: Final = 1_024
-"""Orders of evaluation that are remembered for one snapshot."""
+REMEMBERED_MAX: Final = 1_024
+"""Orders of evaluation, and other things about plans, that are remembered for one snapshot."""
 TOUCHED_MAX: Final = 4_096
 """Versions whose touches are remembered."""
 
@@ -113,8 +114,8 @@ def starts_at_lookup(plan: ReadPlan, tables: SnapshotTables) -> bool:
     """Whether a plan begins with nodes that an index can name, and only follows edges on."""
     if plan.ranking is not None:
         return False
-    steps = tables.steps(plan.pattern, (), ())
-    scans = [step for step in steps if isinstance(step, Scan)]
+    course = tables.course(plan.pattern, (), ())
+    scans = [step for step, _ in course if isinstance(step, Scan)]
     if not all(
         has_lookup(tables.schema.nodes[item.variable.type.name], item.variable.predicates)
         for item in scans
@@ -130,6 +131,25 @@ def _only_follows(pattern: Pattern, known: Collection[str], rows: Rows) -> bool:
     return not any(isinstance(step, Scan) for step in steps) and all(
         _only_follows(item.pattern, inner, rows) for item in pattern.anti_joins
     )
+
+
+_V = TypeVar("_V")
+
+
+class _Remembered(Generic[_V]):
+    """Values by the identity of a plan, or a part of one. Bounded; thread-safe."""
+
+    def __init__(self) -> None:
+        self._values: dict[object, tuple[object, _V]] = {}
+
+    def get(self, owner: object, more: object = None) -> _V | None:
+        found = self._values.get((id(owner), more))
+        return found[1] if found is not None and found[0] is owner else None
+
+    def keep(self, value: _V, owner: object, more: object = None) -> None:
+        if len(self._values) >= REMEMBERED_MAX:
+            self._values.clear()
+        self._values[id(owner), more] = (owner, value)
 
 
 class SnapshotTables:
@@ -150,15 +170,18 @@ class SnapshotTables:
         self.cache = cache
         self._nodes: dict[str, CachedNodes] = {}
         self._edges: dict[str, CachedEdges] = {}
-        self._steps: dict[object, tuple[Pattern, tuple[Step, ...]]] = {}
+        self._courses: _Remembered[Course] = _Remembered()
+        self._by_variable: _Remembered[Mapping[str, CachedNodes | CachedEdges]] = _Remembered()
+        self._loaded: _Remembered[int] = _Remembered()
 
     def rows(self, kind: EntityType) -> int:
         return self.snapshot.pin(kind.key).rows
 
-    def key(self, type_key: str) -> tuple[object, ...]:
-        """What names the content of a type for ever."""
+    def key(self, type_key: str) -> str:
+        """What names the content of a type for ever; a text, because its hash is kept."""
         ref = self.snapshot.pin(type_key).ref
-        return (self.repository.location.uri, self.repository.graph_id, ref)
+        uri, graph_id = self.repository.location.uri, self.repository.graph_id
+        return json.dumps([uri, graph_id, ref.path, ref.branch, ref.version])
 
     def nodes(self, name: str) -> CachedNodes:
         found = self._nodes.get(name)
@@ -196,29 +219,42 @@ class SnapshotTables:
 
     def prepare(self, use: TypeUse) -> None:
         """Load what a plan reads, in one pass for each type."""
+        drops = self.cache.drops
         for key, names in use.items():
             self.table(key).prepare(names)
+        self._loaded.keep(drops, use)
+
+    def is_loaded(self, use: TypeUse) -> bool:
+        """Whether this was loaded before, and nothing was dropped from memory since."""
+        return self._loaded.get(use) == self.cache.drops
+
+    def by_variable(self, pattern: Pattern) -> Mapping[str, CachedNodes | CachedEdges]:
+        """The type of each variable of a pattern."""
+        found = self._by_variable.get(pattern)
+        if found is None:
+            found = {item.name: self.table(item.type.key) for item in pattern.variables}
+            self._by_variable.keep(found, pattern)
+        return found
 
     def opener(self, key: str) -> Callable[[], PinnedTable]:
         ref = self.snapshot.pin(key).ref
         return lambda: self.repository.tables.open(ref)
 
-    def steps(
+    def course(
         self,
         pattern: Pattern,
         known: Collection[str],
         restricted: Collection[str],
         needed: Collection[str] = (),
-    ) -> tuple[Step, ...]:
+    ) -> Course:
         """The order of evaluation: the same for every execution on this snapshot."""
-        key = (id(pattern), frozenset(known), frozenset(restricted), frozenset(needed))
-        found = self._steps.get(key)
-        if found is None or found[0] is not pattern:
-            if len(self._steps) >= STEPS_MAX:
-                self._steps.clear()
-            found = (pattern, tuple(order_steps(pattern, known, self.rows, restricted, needed)))
-            self._steps[key] = found
-        return found[1]
+        key = (frozenset(known), frozenset(restricted), frozenset(needed))
+        found = self._courses.get(pattern, key)
+        if found is None:
+            steps = order_steps(pattern, known, self.rows, restricted, needed)
+            found = course_of(steps, key[2] | ({ORIGIN} & key[0]))
+            self._courses.keep(found, pattern, key)
+        return found
 
 
 class ProbingTables:
@@ -228,12 +264,22 @@ class ProbingTables:
         self._base = base
         self._use = use
         self._probed = probed
-        self._nodes: dict[str, CachedNodes | ProbedNodes] = {}
-        self._edges: dict[str, CachedEdges | ProbedEdges] = {}
+        self._nodes: dict[str, Nodes] = {}
+        self._edges: dict[str, Edges] = {}
         self.rows = base.rows
-        self.steps = base.steps
+        self.course = base.course
 
-    def nodes(self, name: str) -> CachedNodes | ProbedNodes:
+    def by_variable(self, pattern: Pattern) -> Mapping[str, Nodes | Edges]:
+        return {
+            item.name: (
+                self.nodes(item.type.name)
+                if item.type.kind == "node"
+                else self.edges(item.type.name)
+            )
+            for item in pattern.variables
+        }
+
+    def nodes(self, name: str) -> Nodes:
         found = self._nodes.get(name)
         if found is None:
             found = self._base.nodes(name)
@@ -244,7 +290,7 @@ class ProbingTables:
             self._nodes[name] = found
         return found
 
-    def edges(self, name: str) -> CachedEdges | ProbedEdges:
+    def edges(self, name: str) -> Edges:
         found = self._edges.get(name)
         if found is None:
             found = self._base.edges(name)

@@ -11,15 +11,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from omnigraph.embed import Embedder, embedder_from_environment
-from omnigraph.errors import CommitNotFound, InvalidInput
-from omnigraph.manifest import history
-from omnigraph.manifest.branches import all_branches
+from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.targets import resolve
 from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
 from omnigraph.query.plan import ReadPlan
@@ -33,6 +34,7 @@ from omnigraph.read.access import (
     type_use,
 )
 from omnigraph.read.cache import Cache, shared_cache
+from omnigraph.read.delta import State
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.limits import Guard, Limits
 from omnigraph.read.match import Matcher
@@ -66,6 +68,9 @@ class ReadOptions:
     cancelled: threading.Event | None = None
 
 
+STANDARD: Final = ReadOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A read query ready to run: its plan and what the plan looks at."""
@@ -73,6 +78,8 @@ class Prepared:
     plan: ReadPlan
     use: TypeUse
     needed: frozenset[str]
+    names: tuple[str, ...]
+    """The columns of the answer."""
 
 
 class Reader:
@@ -94,6 +101,7 @@ class Reader:
         self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
         self._schemas: _Kept[str, AcceptedSchema] = _Kept(SCHEMAS_MAX)
         self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
+        self._newest: _Kept[str, tuple[ManifestState, SnapshotTables]] = _Kept(SNAPSHOTS_MAX)
 
     def query(
         self,
@@ -105,28 +113,28 @@ class Reader:
         options: ReadOptions | None = None,
     ) -> Result:
         """Run one read query of a text on a branch, or on the state a commit made."""
-        options = options or ReadOptions()
+        options = options or STANDARD
         guard = Guard(options.limits, options.cancelled)
-        snapshot = self.pin(branch, at)
-        tables = self.tables(snapshot)
+        tables = self.newest(branch or MAIN) if at is None else self.tables(self.pin(branch, at))
         prepared = self.prepare(text, name, tables, options.file)
         bound = bind_parameters(prepared.plan.parameters, params, mode=options.parameter_mode)
-        target = Target(None, at) if at is not None else Target(snapshot.branch.name, None)
+        target = Target(None, at) if at is not None else Target(tables.snapshot.branch.name, None)
         return _Run(self, tables, prepared, bound, options, guard).result(target)
 
     # Pinning and compiling
 
     def pin(self, branch: str | None = None, at: str | None = None) -> SnapshotPins:
-        """The newest state of a branch, or the state that a commit of any branch made."""
+        """The newest state of a branch, or the state that a commit, a tag or a moment names."""
         if at is None:
-            return self.repository.snapshot(self.repository.branch(branch or "main"))
+            return self.repository.snapshot(self.repository.branch(branch or MAIN))
         if branch is not None:
             return self.repository.snapshot_at_commit(self.repository.branch(branch), at)
-        for candidate in all_branches(self.repository.main.current()).values():
-            state = self.repository.manifest(candidate).current()
-            if history.find_commit(state, at) is not None:
-                return self.repository.snapshot_at_commit(candidate, at)
-        raise CommitNotFound(f"no branch has a commit {at!r}", details={"commit_id": at})
+        return resolve(self.repository, at)
+
+    def state(self, target: str) -> State:
+        """A target with its schema, ready to be compared."""
+        snapshot = resolve(self.repository, target)
+        return State(snapshot, self.schema(snapshot))
 
     def schema(self, snapshot: SnapshotPins) -> AcceptedSchema:
         """The schema of a snapshot."""
@@ -136,6 +144,17 @@ class Reader:
             found = load_schema(state, snapshot.schema_hash)
             self._schemas.keep(snapshot.schema_hash, found)
         return found
+
+    def newest(self, name: str) -> SnapshotTables:
+        """The types of the newest snapshot of a branch: known as long as its state is the same."""
+        branch = self.repository.branch(name)
+        state = self.repository.manifest(branch).current()
+        known = self._newest.get(branch.incarnation)
+        if known is not None and known[0] is state:
+            return known[1]
+        tables = self.tables(SnapshotPins.of(branch, state))
+        self._newest.keep(branch.incarnation, (state, tables))
+        return tables
 
     def tables(self, snapshot: SnapshotPins) -> SnapshotTables:
         """The types of a snapshot, shared by everybody who reads it."""
@@ -160,7 +179,9 @@ class Reader:
             compiled.require_read()
             assert isinstance(compiled.plan, ReadPlan)
             plan = compiled.plan
-            found = Prepared(plan, type_use(plan, tables.schema), needed_variables(plan))
+            names = tuple(item.name for item in plan.columns)
+            use = type_use(plan, tables.schema)
+            found = Prepared(plan, use, needed_variables(plan), names)
             self._prepared.keep(key, found)
         return found
 
@@ -207,24 +228,31 @@ class _Run:
         return self.prepared.plan
 
     def result(self, target: Target) -> Result:
-        base, plan = self.tables, self.plan
         now_ms = int(time.time() * 1000)
-        probed = choose_probed(
-            base, plan, self.prepared.use, self.options.access, self.reader.touches
-        )
         profile = Profile(self.options.profile)
         try:
-            data = self._answer(self._reached(probed), now_ms, profile)
+            data = self._answer(self._reached(), now_ms, profile)
         except TooWide:
             profile = Profile(self.options.profile)
-            data = self._answer(self._reached(frozenset()), now_ms, profile)
-        names = tuple(item.name for item in plan.columns)
-        commit_id = base.snapshot.commit_id
-        return Result(plan.query, target, commit_id, names, tuple(data), tuple(profile.steps))
+            data = self._answer(self._loaded(), now_ms, profile)
+        return Result(
+            self.plan.query,
+            target,
+            self.tables.snapshot.commit_id,
+            self.prepared.names,
+            tuple(data),
+            tuple(profile.steps),
+        )
 
-    def _reached(self, probed: frozenset[str]) -> SnapshotTables | ProbingTables:
-        if probed:
-            return ProbingTables(self.tables, self.prepared.use, probed)
+    def _reached(self) -> SnapshotTables | ProbingTables:
+        """The types as this execution reaches them."""
+        tables, use, access = self.tables, self.prepared.use, self.options.access
+        if access != "probe" and tables.is_loaded(use):
+            return tables
+        probed = choose_probed(tables, self.plan, use, access, self.reader.touches)
+        return ProbingTables(tables, use, probed) if probed else self._loaded()
+
+    def _loaded(self) -> SnapshotTables:
         self.tables.prepare(self.prepared.use)
         return self.tables
 
@@ -232,14 +260,7 @@ class _Run:
         self, tables: SnapshotTables | ProbingTables, now_ms: int, profile: Profile
     ) -> list[Answer]:
         searcher = Searcher(self.bound.values, self.reader.embedder)
-        by_variable: dict[str, Any] = {
-            item.name: (
-                tables.nodes(item.type.name)
-                if item.type.kind == "node"
-                else tables.edges(item.type.name)
-            )
-            for item in self.plan.pattern.variables
-        }
+        by_variable = tables.by_variable(self.plan.pattern)
         evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher)
         matcher = Matcher(tables, evaluator, self.guard, profile)
         ranker = Ranker(self.plan, matcher, evaluator, searcher)

@@ -7,8 +7,8 @@ answer never is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Final
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeAlias
 
 from omnigraph.query.expressions import (
     Compare,
@@ -23,6 +23,8 @@ from omnigraph.query.plan import Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
 
 Rows = Callable[[EntityType], int]
+Course: TypeAlias = tuple[tuple[Step, frozenset[str]], ...]
+"""The steps in order, each with the variables that something after it still looks at."""
 
 EQUAL_SHARE: Final = 0.01
 """How much of a type is left by a condition, roughly."""
@@ -68,6 +70,28 @@ def order_steps(
     What the answer does not need is found last, where counting it is enough.
     """
     return _Ordering(pattern, known, rows, restricted, needed).run()
+
+
+def course_of(steps: Sequence[Step], needed: frozenset[str]) -> Course:
+    """Steps with what is wanted after each of them."""
+    found: list[tuple[Step, frozenset[str]]] = []
+    wanted = needed
+    for step in reversed(steps):
+        found.append((step, wanted))
+        wanted |= _looks_at(step)
+    return tuple(reversed(found))
+
+
+def _looks_at(step: Step) -> frozenset[str]:
+    match step:
+        case Scan():
+            return frozenset()
+        case Follow() | Connected():
+            return frozenset({step.expand.source, step.expand.target})
+        case Where():
+            return variables(step.condition)
+        case Without():
+            return frozenset(step.anti_join.outer)
 
 
 class _Ordering:

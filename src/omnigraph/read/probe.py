@@ -8,12 +8,12 @@ query that turns out to meet many entities is given up here and run on cached co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from omnigraph.read.adjacency import Hits
-from omnigraph.read.tables import CachedNodes, Direction
+from omnigraph.read.tables import CachedEdges, CachedNodes, Direction
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.staging import membership
@@ -187,3 +187,8 @@ def _first_of_each(hits: Hits) -> Hits:
     same = (hits.node[1:] == hits.node[:-1]) & (hits.origin[1:] == hits.origin[:-1])
     first = np.concatenate(([True], ~same))
     return Hits(*(column[first] for column in hits))
+
+
+Nodes: TypeAlias = CachedNodes | ProbedNodes
+"""The nodes of a type, however they are reached."""
+Edges: TypeAlias = CachedEdges | ProbedEdges

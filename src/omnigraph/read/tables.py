@@ -6,9 +6,9 @@ loaded when first asked for and kept in the cache of the process under the versi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class CachedTable:
         self,
         kind: NodeType | EdgeType,
         rows: int,
-        key: Hashable,
+        key: str,
         cache: Cache,
         open_table: Callable[[], PinnedTable],
     ) -> None:
@@ -77,6 +77,7 @@ class CachedTable:
         self.cache = cache
         self._open = open_table
         self._types = {column.name: column.type for column in kind.columns()}
+        self._keys = {name: f"{key}/column/{name}" for name in self._types}
 
     @property
     def all(self) -> Ints:
@@ -85,7 +86,7 @@ class CachedTable:
 
     def has_columns(self, names: Iterable[str]) -> bool:
         """Whether these columns are in memory."""
-        return all(self.cache.peek((self.key, "column", name)) is not None for name in names)
+        return all(self.cache.peek(self._keys[name]) is not None for name in names)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Load several columns in one pass over the table."""
@@ -97,6 +98,9 @@ class CachedTable:
 
     def column(self, name: str) -> Values:
         """A property of all entities."""
+        found = self.cache.peek(self._keys[name])
+        if found is not None:
+            return cast(Values, found)
         return self._column(name, lambda: self._open().scan([name])[name])
 
     def _column(self, name: str, read: Callable[[], Any]) -> Values:
@@ -104,12 +108,14 @@ class CachedTable:
             kind = self._types[name]
             return values_of(read(), kind) if self.rows else empty_values(kind)
 
-        return self.cache.get((self.key, "column", name), load)
+        return self.cache.get(self._keys[name], load)
 
     def gather(self, name: str, ordinals: Ints) -> Values:
         """A property of some entities."""
         column = self.column(name)
-        return column if ordinals is self.all else column.take(ordinals)
+        if len(ordinals) == self.rows and ordinals is self.all:
+            return column
+        return column.take(ordinals)
 
     def ids(self, ordinals: Ints) -> pa.Array:
         return self.gather("id", ordinals).to_arrow()
@@ -120,6 +126,10 @@ class CachedTable:
 
 
 class CachedNodes(CachedTable):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._lookup_key = f"{self.key}/lookup"
+
     def find(self, id: str) -> Ints:
         """The ordinal of the node with this id, if there is one."""
         place = self.lookup.places.get(id)
@@ -138,7 +148,7 @@ class CachedNodes(CachedTable):
 
     @property
     def lookup(self) -> IdLookup:
-        return self.cache.get((self.key, "lookup"), self._make_lookup)
+        return self.cache.get(self._lookup_key, self._make_lookup)
 
     def _make_lookup(self) -> IdLookup:
         ids = self.column("id").to_arrow().to_pylist()
@@ -152,7 +162,7 @@ class CachedEdges(CachedTable):
         self,
         kind: EdgeType,
         rows: int,
-        key: Hashable,
+        key: str,
         cache: Cache,
         open_table: Callable[[], PinnedTable],
         source: CachedNodes,
@@ -162,7 +172,13 @@ class CachedEdges(CachedTable):
         super().__init__(kind, rows, key, cache, open_table)
         self._source = source
         self._target = target
-        self._links = (key, source.key, target.key)
+        links = f"{key}/{source.key}/{target.key}"
+        self._ends_key = f"{links}/ends"
+        self._adjacency_keys = {
+            (direction, distinct): f"{links}/{direction}/{distinct}"
+            for direction in ("out", "in")
+            for distinct in (False, True)
+        }
         self._kept = kept
 
     def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits:
@@ -174,17 +190,16 @@ class CachedEdges(CachedTable):
         return self.adjacency(direction, distinct=distinct).degrees(nodes)
 
     def has_adjacency(self, direction: Direction) -> bool:
-        return self.cache.peek((self._links, direction, False)) is not None
+        return self.cache.peek(self._adjacency_keys[direction, False]) is not None
 
     def adjacency(self, direction: Direction, *, distinct: bool = False) -> Adjacency:
+        key = self._adjacency_keys[direction, distinct]
+        found = self.cache.peek(key)
+        if found is not None:
+            return cast(Adjacency, found)
         if distinct:
-            make = self.adjacency(direction).distinct
-        else:
-
-            def make() -> Adjacency:
-                return self._build(direction)
-
-        return self.cache.get((self._links, direction, distinct), make)
+            return self.cache.get(key, self.adjacency(direction).distinct)
+        return self.cache.get(key, lambda: self._build(direction))
 
     def _build(self, direction: Direction) -> Adjacency:
         if self._kept is None or self.rows < KEPT_ROWS_MIN:
@@ -199,7 +214,7 @@ class CachedEdges(CachedTable):
         return made
 
     def _make(self, direction: Direction) -> Adjacency:
-        ends = self.cache.get((self._links, "ends"), self._find_ends)
+        ends = self.cache.get(self._ends_key, self._find_ends)
         if direction == "out":
             return build_adjacency(ends.source, ends.target, self._source.rows)
         return build_adjacency(ends.target, ends.source, self._target.rows)

@@ -90,6 +90,8 @@ class Values:
         if isinstance(self.data, np.ndarray):
             valid = None if self.valid is None else self.valid[rows]
             return Values(self.type, self.data[rows], valid, self.words)
+        if len(rows) == 1:
+            return Values(self.type, self.data.slice(int(rows[0]), 1))
         import pyarrow as pa
 
         return Values(self.type, self.data.take(pa.array(rows)))

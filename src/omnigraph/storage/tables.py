@@ -12,6 +12,7 @@ whether there is a newer one is asked by looking for the next version's file.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -172,6 +173,7 @@ class TableStore:
         self.objects = objects
         self.counters = Counters()
         self._handles: OrderedDict[TableRef, PinnedTable] = OrderedDict()
+        self._fork_points: dict[str, TableRef] = {}
         self._lock = threading.Lock()
 
     # -- reading ------------------------------------------------------------------------------
@@ -257,6 +259,22 @@ class TableStore:
             properties.get(KIND_PROPERTY),
             made.operation.version if isinstance(made.operation, LanceOperation.Restore) else None,
         )
+
+    def fork_point(self, ref: TableRef) -> TableRef:
+        """The version that the physical branch of ``ref`` was forked from."""
+        assert ref.branch is not None, "the root was not forked"
+        where = f"{ref.path}/_refs/branches/{ref.branch}.json"
+        with self._lock:
+            found = self._fork_points.get(where)
+        if found is None:
+            try:
+                told = json.loads(self.objects.get(where))
+                found = TableRef(ref.path, told["parentBranch"], int(told["parentVersion"]))
+            except (ValueError, KeyError, TypeError) as error:
+                raise CorruptData(f"{where} does not say what was forked") from error
+            with self._lock:
+                self._fork_points[where] = found
+        return found
 
     # -- the steps that move something ------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar
 import omnigraph
 from omnigraph.graph import Graph
 
-KIND_MODULES = ("omnigraph.testing.crash_writers",)
+KIND_MODULES = ("omnigraph.testing.crash_writers", "omnigraph.testing.crash_statements")
 
 
 class Target:

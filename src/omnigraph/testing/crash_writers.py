@@ -13,13 +13,15 @@ SCHEMA = """
 node Person {
   name: String @key
   age: I32?
+  email: String? @unique
+  @range(age, 0..200)
 }
 node City {
   name: String @key
   size: I32?
 }
 edge Knows: Person -> Person { since: I32? }
-edge LivesIn: Person -> City
+edge LivesIn: Person -> City @card(0..2)
 """
 DOOMED = 3  # nodes a test may delete, each with edges in both directions
 
