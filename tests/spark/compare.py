@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
+import omnigraph
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
@@ -46,3 +49,12 @@ def _named(violation: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(text: str) -> str:
     return _ULID.sub("<made>", text)
+
+
+def two_graphs(empty: Path, folder: Path, stored: bytes) -> tuple[Graph, Graph]:
+    """Two copies of one graph with some data."""
+    first, second = folder / "first", folder / "second"
+    shutil.copytree(empty, first)
+    omnigraph.open(first).load(stored, mode="append", engine="local")
+    shutil.copytree(first, second)
+    return omnigraph.open(first), omnigraph.open(second)

@@ -32,10 +32,8 @@ class TypeImage:
 
     @cached_property
     def final(self) -> pa.Table | None:
-        """The rows as they will be stored: of rows with one id the last, where that is allowed."""
-        if self.rows is None or not self.last_wins:
-            return self.rows  # an id given twice is a violation, and every row is looked at
-        return last_per_id(self.rows)
+        """The rows as they will be stored: of rows with one id the last."""
+        return None if self.rows is None else last_per_id(self.rows)
 
     @cached_property
     def written_ids(self) -> pa.Array:

@@ -6,7 +6,7 @@ Its memory is bounded: however bad the data, only the first violations are kept 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -69,8 +69,8 @@ class Report:
     says how many lines of the file come before the part.
     """
 
-    files: Sequence[str] = ()
-    lines_before: Sequence[int] = ()
+    files: Sequence[str] | Mapping[int, str] = ()
+    lines_before: Sequence[int] | Mapping[int, int] = ()
     shown: list[Violation] = field(default_factory=list)
     total: int = 0
     rules: set[Rule] = field(default_factory=set)

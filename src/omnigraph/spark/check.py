@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.constraints import Report, TypeImage
 from omnigraph.constraints.edges import (
+    check_counts,
     check_end,
     check_left_behind,
     ends,
     incident,
-    report_counts,
     vanished,
 )
 from omnigraph.constraints.image import empty_ids, last_per_id, without
@@ -30,7 +30,7 @@ from omnigraph.spark.stage import FINAL, Site, shelve_values, without_places
 from omnigraph.spark.stored import ADDRESS, ROW_ID, StoredBucket
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.staging import keep_row_ids, write_rows
-from omnigraph.write.gather import in_order
+from omnigraph.write.gather import in_order, places
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,10 +46,11 @@ class CheckTask:
 
     site: Site
     paths: tuple[str, ...]
-    files: tuple[str, ...]
-    lines_before: tuple[int, ...]
+    files: Mapping[int, str]
+    lines_before: Mapping[int, int]
     written: frozenset[str]
     staging: bool = True
+    overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def report(self) -> Report:
         return Report(self.files, self.lines_before)
@@ -67,10 +68,15 @@ class Merged:
 
 @dataclass(slots=True)
 class Checked:
-    """What one bucket found."""
+    """What one bucket found.
+
+    ``overridden`` are the places of rows whose id is given again later, by type: the load fails
+    for them, but what else is said about it is said about the last row of an id.
+    """
 
     reports: list[tuple[Order, Report]] = field(default_factory=list)
     merged: dict[str, Merged] = field(default_factory=dict)
+    overridden: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     shelf: Shelf = field(default_factory=dict)
 
     def note(self, order: Order, report: Report) -> None:
@@ -83,6 +89,8 @@ class Checked:
 
 def check_bucket_ids(task: CheckTask) -> Checked:
     """The ids of one bucket; in a merge also the writing of its rows."""
+    import pyarrow.compute as pc
+
     site = task.site
     tables = read_bucket(site.objects, task.paths, ("ids/", "rows/", "stored/"))
     checked, shelving = Checked(), Shelving(site.buckets)
@@ -107,10 +115,13 @@ def check_bucket_ids(task: CheckTask) -> Checked:
         if stored is not None and site.mode != "overwrite":
             _shelve_stored_values(shelving, owner, stored, image.written_ids)
         if site.mode == "merge":
-            marked = _marked(rows, image.last_wins)
+            marked = _marked(rows)
             shelve_values(shelving, owner, marked)
             if task.staging and not report:
                 checked.merged[key] = _merge(site, owner, marked, stored)
+        elif "key" in report.rules:
+            marked = _marked(rows)
+            checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
     if shelving.tables:
         checked.shelf = shelving.write(site.objects, f"{site.prefix}/values")
     return checked
@@ -138,13 +149,11 @@ def _shelve_stored_values(
         shelving.add(f"stored-unique/{owner.key}/{number}", tuples, keys.filter(complete))
 
 
-def _marked(rows: pa.Table, last_wins: bool) -> pa.Table:
+def _marked(rows: pa.Table) -> pa.Table:
     """The rows, with a mark on those that count: of one id the last."""
     import numpy as np
     import pyarrow as pa
 
-    if not last_wins:
-        return rows.append_column(FINAL, pa.repeat(True, rows.num_rows))
     numbered = rows.append_column("#at", pa.array(np.arange(rows.num_rows)))
     mask = np.zeros(rows.num_rows, dtype=bool)
     mask[last_per_id(numbered.select(["id", "#at"]))["#at"].to_numpy()] = True
@@ -209,7 +218,7 @@ def _check_unique(
         rows = tables.get(f"unique/{owner.key}/{number}")
         if rows is None:
             continue
-        rows = in_order(rows)  # rows with given ids came by another shelf
+        rows = in_order(_last_marked(task, owner.key, rows))
         report = task.report()
         check_repeated(owner, columns, rows, report)
         checked.note((1, owner.key, 1, number, 0), report)
@@ -230,7 +239,8 @@ def _check_ends(
         rows = tables.get(f"ends/{edge.key}/{column}")
         if rows is not None:
             report = task.report()
-            rows = in_order(rows)
+            rows = in_order(_last_marked(task, edge.key, rows))
+            rows = rows.filter(_final(rows))
             if "id" not in rows.column_names:
                 rows = rows.append_column("id", _nulls(rows.num_rows))
             nodes = _nodes(task, node_key, tables)
@@ -262,20 +272,19 @@ def _check_cardinality(
 
     if edge.cardinality == Cardinality():
         return
-    written = _column(tables, f"ends/{edge.key}/src", "src")
+    written = empty_ids()
+    if f"ends/{edge.key}/src" in tables:
+        rows = _last_marked(task, edge.key, tables[f"ends/{edge.key}/src"])
+        written = as_array(rows.filter(_final(rows))["src"])
     vacated = _column(tables, f"vacated/{edge.key}", "src")
     key = f"node:{edge.source}"
     touched = pa.concat_arrays([written, vacated]).unique()
     if key in task.written and task.site.mode == "overwrite":
         stored = StoredBucket(_by_key(tables, "stored/"))
         touched = without(touched, vanished(_nodes(task, key, tables), key, stored))
-    counts = dict.fromkeys(touched.to_pylist(), 0)
-    for column in (written, _column(tables, f"stored-src/{edge.key}", "src")):
-        for item in column.value_counts().to_pylist():
-            if item["values"] in counts:
-                counts[item["values"]] += item["counts"]
     report = task.report()
-    report_counts(edge, counts, report)
+    stays = _column(tables, f"stored-src/{edge.key}", "src")
+    check_counts(edge, touched, (written, stays), report)
     checked.note((4, edge.key), report)
 
 
@@ -297,6 +306,16 @@ def _by_key(tables: Mapping[str, pa.Table], prefix: str) -> dict[str, pa.Table]:
 def _column(tables: Mapping[str, pa.Table], name: str, column: str) -> pa.Array:
     found = tables.get(name)
     return empty_ids() if found is None else as_array(found[column])
+
+
+def _last_marked(task: CheckTask, key: str, rows: pa.Table) -> pa.Table:
+    """The rows, marked where some of the type are overridden and the rows do not say so."""
+    import numpy as np
+    import pyarrow as pa
+
+    if key not in task.overridden or FINAL in rows.column_names:
+        return rows
+    return rows.append_column(FINAL, pa.array(~np.isin(places(rows), task.overridden[key])))
 
 
 def _final(rows: pa.Table) -> Any:

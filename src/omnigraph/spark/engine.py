@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from omnigraph.errors import InvalidInput, OmnigraphError
+from omnigraph.spark.frames import has_frames
 from omnigraph.spark.session import is_available
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
@@ -53,17 +54,6 @@ def open_load(
 
     tasks = SparkTasks(session(), _steps(spec.progress))
     return SparkLoad(spec, start, blobs, tasks, for_new_branch=for_new_branch)
-
-
-def has_frames(source: Any) -> bool:
-    """Whether the source is, or holds, a Spark DataFrame."""
-    if isinstance(source, Mapping):
-        return any(has_frames(inner) for inner in source.values())
-    return is_frame(source)
-
-
-def is_frame(source: Any) -> bool:
-    return type(source).__module__.startswith("pyspark.sql")
 
 
 def _size(source: Any) -> int:

@@ -32,9 +32,17 @@ from omnigraph.spark.check import (
 )
 from omnigraph.spark.deletion import delete_replaced
 from omnigraph.spark.exchange import BUCKETS_MAX, Shelf, bucket_paths
+from omnigraph.spark.frames import Frame, find_frames, stage_frame
 from omnigraph.spark.intent import Intent
 from omnigraph.spark.parts import PART_BYTES, Part, digest_part, find_parts
-from omnigraph.spark.plan import lines_before, report_checks, report_rows, wanted_of_stored
+from omnigraph.spark.plan import (
+    joined,
+    lines_before,
+    one_report,
+    report_checks,
+    report_rows,
+    wanted_of_stored,
+)
 from omnigraph.spark.stage import Site, Staged, StageTask, stage_part
 from omnigraph.spark.stored import shelve_stored, stored_tasks
 from omnigraph.spark.tasks import Tasks
@@ -119,9 +127,10 @@ class SparkLoad:
         self._operation_id = new_ulid()
         self._intent = Intent(self._repository.objects, self._operation_id, self._repository.clock)
         self._parts: list[Part] = []
+        self._frames: list[Frame] = []
         self._targets: dict[str, _Target] = {}
         self._staged: list[Staged] = []
-        self._before: list[int] = []
+        self._before: dict[int, int] = {}
         self._broken = Report()
         self._findings: _Findings | None = None
         self._site: Site | None = None
@@ -130,7 +139,8 @@ class SparkLoad:
 
     def read(self) -> None:
         """Read and stage all input; raises everything that is wrong with single records."""
-        self._parts = find_parts(self._spec, self._schema, self._sizes.part_bytes)
+        files, self._frames = find_frames(self._spec, self._schema)
+        self._parts = find_parts(files, self._schema, self._sizes.part_bytes)
         self._intent.declare()
         self._stage(self._start)
 
@@ -149,19 +159,19 @@ class SparkLoad:
         self._staged = self._tasks.run(
             "reading", stage_part, [StageTask(self._site, part) for part in self._parts]
         )
+        for frame in self._frames:
+            following = max((answer.part + 1 for answer in self._staged), default=0)
+            self._staged += stage_frame(self._tasks, self._site, frame, following)
         hit("stage.after_files")
-        self._before = lines_before(self._parts, self._staged)
+        self._before = lines_before(self._staged)
         unread, self._broken = report_rows(self._schema, self._staged, self._before)
         self._findings = None
         if unread or "required" in self._broken.rules:
-            for violations in (self._broken,):
-                unread.rules |= violations.rules
-                unread.extend(violations.shown, violations.total)
-            unread.raise_any()
+            one_report(unread, self._broken).raise_any()
 
     def _make_targets(self, attempt: Attempt) -> dict[str, _Target]:
         """Where each type that may occur is staged: the branch's own table, or a fork of it."""
-        named = {part.type_key for part in self._parts}
+        named = {part.type_key for part in self._parts} | {f.type_key for f in self._frames}
         keys = {owner.key for owner in self._schema.types()} if None in named else named
         branch = None if self._new_branch else attempt.branch
         targets = {}
@@ -202,18 +212,12 @@ class SparkLoad:
         )
         by_id: list[Checked] = []
         if any(given.values()):
-            by_id = self._tasks.run("checking ids", check_bucket_ids, self._check_tasks(shelves))
+            specs = self._check_tasks(shelves)
+            by_id = self._tasks.run("checking ids", check_bucket_ids, specs, light=True)
             shelves += [answer.shelf for answer in by_id]
-        by_value = self._tasks.run(
-            "checking constraints", check_bucket_values, self._check_tasks(shelves)
-        )
-        report = report_checks([*by_id, *by_value])
-        if self._broken or report:
-            whole = Report()
-            for found in (self._broken, report):
-                whole.rules |= found.rules
-                whole.extend(found.shown, found.total)
-            whole.raise_any()
+        specs = self._check_tasks(shelves, by_id)
+        by_value = self._tasks.run("checking constraints", check_bucket_values, specs, light=True)
+        one_report(self._broken, report_checks([*by_id, *by_value])).raise_any()
         merged: dict[str, list[Merged]] = {}
         for answer in by_id:
             for key, part in answer.merged.items():
@@ -221,17 +225,21 @@ class SparkLoad:
         self._findings = _Findings(pins, merged)
         return self._findings
 
-    def _check_tasks(self, shelves: Sequence[Shelf]) -> list[CheckTask]:
+    def _check_tasks(
+        self, shelves: Sequence[Shelf], by_id: Sequence[Checked] = ()
+    ) -> list[CheckTask]:
         site = self._required_site
-        files = tuple(part.name for part in self._parts)
+        overridden = joined([answer.overridden for answer in by_id])
+        files = {answer.part: answer.name for answer in self._staged}
         return [
             CheckTask(
                 site,
                 paths,
                 files,
-                tuple(self._before),
+                self._before,
                 frozenset(self._given),
                 staging=not self._broken,
+                overridden=overridden,
             )
             for bucket in range(site.buckets)
             if (paths := tuple(bucket_paths(shelves, bucket)))
@@ -347,8 +355,13 @@ class SparkLoad:
         return self._site
 
     def _digest(self) -> str:
-        """What identifies the request: its mode and the bytes of its input."""
+        """What identifies the request: its mode and the bytes of its input.
+
+        A DataFrame may compute something else each time it is asked: only its shape counts.
+        """
         digest = hashlib.sha256(self._spec.mode.encode())
         for found in self._tasks.run("reading for the key", digest_part, self._parts):
             digest.update(found)
+        for frame in self._frames:
+            digest.update(frame.shape())
         return digest.hexdigest()

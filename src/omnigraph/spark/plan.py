@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.edges import ends, incident
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema, Cardinality, EdgeType, NodeType
 from omnigraph.spark.check import Checked
-from omnigraph.spark.parts import Part
 from omnigraph.spark.stage import Staged
 from omnigraph.spark.stored import Wanted
 from omnigraph.write.load import Mode
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _RULES: Final = ("required", "range", "check", "enum")
 
@@ -92,19 +94,19 @@ def _of_ends(
 # -- one report out of many ------------------------------------------------------------------------
 
 
-def lines_before(parts: Sequence[Part], staged: Sequence[Staged]) -> list[int]:
-    """How many lines of its file come before each part."""
-    found: list[int] = []
+def lines_before(staged: Sequence[Staged]) -> dict[int, int]:
+    """How many lines of its file come before each part, by part."""
+    found: dict[int, int] = {}
     total = 0
-    for part, answer in zip(parts, staged, strict=True):
-        total = 0 if part.begins_file else total
-        found.append(total)
+    for answer in staged:
+        total = 0 if answer.begins_file else total
+        found[answer.part] = total
         total += answer.lines
     return found
 
 
 def report_rows(
-    schema: AcceptedSchema, staged: Sequence[Staged], before: Sequence[int]
+    schema: AcceptedSchema, staged: Sequence[Staged], before: Mapping[int, int]
 ) -> tuple[Report, Report]:
     """Records that could not be read; and rules about single rows that are broken."""
     unread, broken = Report(), Report()
@@ -133,6 +135,21 @@ def report_checks(answers: Iterable[Checked]) -> Report:
     whole = Report()
     _fill(whole, [report for _, report in noted], [violation for _, violation in found])
     return whole
+
+
+def one_report(*reports: Report) -> Report:
+    """Several reports, one after the other."""
+    whole = Report()
+    _fill(whole, reports, [violation for report in reports for violation in report.shown])
+    return whole
+
+
+def joined(parts: Sequence[Mapping[str, np.ndarray[Any, Any]]]) -> dict[str, Any]:
+    """Arrays of several tasks, by key."""
+    import numpy as np
+
+    keys = {key for part in parts for key in part}
+    return {key: np.concatenate([part[key] for part in parts if key in part]) for key in keys}
 
 
 def _fill(whole: Report, reports: Sequence[Report], violations: Iterable[Violation]) -> None:

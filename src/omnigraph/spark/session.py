@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -109,6 +110,8 @@ def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(chosen).appName("omnigraph")
     for name, value in {**_defaults(), **settings}.items():
         builder = builder.config(name, value)
+    # PySpark warns about every pandas it was not released with; what is used here is tested.
+    warnings.filterwarnings("ignore", ".*fully support pandas", FutureWarning)
     log = _log_file()
     with _explained("starting Spark", log), _quiet(log):
         spark = builder.getOrCreate()

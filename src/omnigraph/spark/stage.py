@@ -8,7 +8,7 @@ decides: what is wrong is reported, and the driver decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -84,6 +84,8 @@ class Staged:
     """What became of one part. ``given`` counts the rows that came with an id or a key."""
 
     part: int
+    name: str
+    begins_file: bool
     lines: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     given: dict[str, int] = field(default_factory=dict)
@@ -95,26 +97,33 @@ class Staged:
 
 def stage_part(task: StageTask) -> Staged:
     """Carry one task out."""
-    return _Stager(task.site, task.part).run()
+    site, part = task.site, task.part
+    return Stager(
+        site,
+        Staged(part.number, part.name, part.begins_file),
+        lines_before=lambda: lines_before(part),
+    ).run(lambda gathered, pause: read_part(part, gathered, site.columns, pause))
 
 
-class _Stager:
-    def __init__(self, site: Site, part: Part) -> None:
+class Stager:
+    """Stages what a reader gathers, piece by piece."""
+
+    def __init__(
+        self, site: Site, answer: Staged, *, lines_before: Callable[[], int] = lambda: 0
+    ) -> None:
         self._site = site
-        self._part = part
-        self._answer = Staged(part.number)
+        self._answer = answer
         self._gathered = Gathered(
             site.schema,
-            self._answer.unread,
+            answer.unread,
             site.policy,
             bytes_max=UNBOUNDED,  # pieces are staged long before memory runs out
-            lines_before=lambda: lines_before(part),
+            lines_before=lines_before,
         )
 
-    def run(self) -> Staged:
-        self._answer.lines = read_part(
-            self._part, self._gathered, self._site.columns, self._stage_full_piece
-        )
+    def run(self, read: Callable[[Gathered, Callable[[], None]], int]) -> Staged:
+        """Read everything; the reader calls what it is given between pieces."""
+        self._answer.lines = read(self._gathered, self._stage_full_piece)
         self._stage_piece()
         return self._answer
 
@@ -136,7 +145,7 @@ class _Stager:
             answer.rows[key] = answer.rows.get(key, 0) + table.num_rows
             if answer.unread or "required" in answer.broken.rules:
                 continue  # nothing more will be asked of this load
-            placed = _placed(table, self._part.number)
+            placed = _placed(table, answer.part)
             mask = None if owner.key_properties else given[key]
             self._stage_type(owner, placed, mask, shelving)
         if shelving.tables:
@@ -169,7 +178,7 @@ class _Stager:
 
     def _ids(self, rows: pa.Table) -> pa.Array:
         places = rows[LINE].to_numpy()
-        return placed_ulids(self._site.operation_id, self._part.number, places)
+        return placed_ulids(self._site.operation_id, self._answer.part, places)
 
 
 def shelve_values(

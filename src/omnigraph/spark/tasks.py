@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from omnigraph.errors import InvalidInput, OmnigraphError, SparkFailure, SparkStalled
 from omnigraph.ids import new_ulid
-from omnigraph.spark.session import is_connect
+from omnigraph.spark.session import is_connect, parallelism
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,13 +47,21 @@ class Step:
 
 
 class Tasks(Protocol):
-    """Something that carries tasks out, in any order, and returns their answers in order."""
+    """Something that carries tasks out, in any order, and returns their answers in order.
+
+    ``light`` tasks are small when there is only one of them: not worth a job.
+    """
 
     @property
     def parallelism(self) -> int: ...
 
     def run(
-        self, name: str, function: Callable[[Spec], Answer], specs: Sequence[Spec]
+        self,
+        name: str,
+        function: Callable[[Spec], Answer],
+        specs: Sequence[Spec],
+        *,
+        light: bool = False,
     ) -> list[Answer]: ...
 
 
@@ -66,15 +74,18 @@ class SparkTasks:
 
     @property
     def parallelism(self) -> int:
-        from omnigraph.spark.session import parallelism
-
         return parallelism(self.spark)
 
     def run(
-        self, name: str, function: Callable[[Spec], Answer], specs: Sequence[Spec]
+        self,
+        name: str,
+        function: Callable[[Spec], Answer],
+        specs: Sequence[Spec],
+        *,
+        light: bool = False,
     ) -> list[Answer]:
-        if not specs:
-            return []
+        if not specs or (light and len(specs) == 1):
+            return [function(spec) for spec in specs]
         frame = self.spark.range(0, len(specs), 1, len(specs))
         return self.collect(name, frame.mapInArrow(_each(function, specs), RESULT_SCHEMA))
 

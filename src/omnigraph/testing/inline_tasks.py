@@ -29,7 +29,12 @@ class InlineTasks:
     parallelism = 2
 
     def run(
-        self, name: str, function: Callable[[Spec], Answer], specs: Sequence[Spec]
+        self,
+        name: str,
+        function: Callable[[Spec], Answer],
+        specs: Sequence[Spec],
+        *,
+        light: bool = False,
     ) -> list[Answer]:
         return [self._one(function, spec) for spec in specs]
 

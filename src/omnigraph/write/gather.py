@@ -17,6 +17,7 @@ from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.rows import Row, column_array
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 LOAD_BYTES_MAX: Final = 4 << 30
@@ -161,7 +162,16 @@ def in_order(rows: pa.Table) -> pa.Table:
     """Rows by file and line: a block is parsed type by type, not line by line."""
     import numpy as np
 
-    place = rows[FILE].to_numpy().astype(np.int64) << 40 | rows[LINE].to_numpy()
+    place = places(rows)
     if np.all(place[1:] >= place[:-1]):
         return rows
     return rows.take(np.argsort(place, kind="stable"))
+
+
+def places(rows: pa.Table) -> np.ndarray[Any, Any]:
+    """Where rows were read, as one number each, in the order of the input."""
+    import numpy as np
+
+    found: np.ndarray[Any, Any] = rows[FILE].to_numpy().astype(np.int64) << 40
+    found |= rows[LINE].to_numpy()
+    return found
