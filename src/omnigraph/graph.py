@@ -24,6 +24,7 @@ from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.explain import Explanation
 from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
@@ -135,6 +136,17 @@ class Graph(WriteMethods):
     ) -> Result:
         """Run a read query on a branch (``main`` unless said), or at a commit."""
         return self._reader.query(text, name, params, branch, at, options)
+
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """How a read query would be carried out: steps, estimates, access paths and reasons."""
+        return self._reader.explain(text, name, branch, at, options)
 
     def export(
         self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None

@@ -20,7 +20,7 @@ from omnigraph.graph import Graph
 from omnigraph.query import bind_parameters, compile_query
 from omnigraph.query.plan import ReadPlan
 from omnigraph.read import values
-from omnigraph.read.access import Access
+from omnigraph.read.choice import Access
 from omnigraph.read.engine import ReadOptions
 from omnigraph.syntax import SourceError
 from tests.read.generate import Shape, random_query, random_records, random_shape
@@ -32,7 +32,7 @@ QUERIES = int(os.environ.get("OMNIGRAPH_ORACLE_QUERIES", "1000"))
 SEED = int(os.environ.get("OMNIGRAPH_ORACLE_SEED", "1"))
 GRAPHS = max(1, QUERIES // 50)
 TWIN = "twin"
-RELATIONAL_MIN = 0.25  # of the queries have to be within what SQL can say
+RELATIONAL_MIN = 0.05  # of the queries on any graph have to be within what SQL can say
 REJECTED_MAX = 0.2  # of the generated queries may fail to type-check, or the generator is useless
 
 
@@ -70,7 +70,12 @@ def test_the_engine_agrees_with_brute_force_and_with_sql(
 ) -> None:
     rng = Random(f"{SEED}/{number}")
     shape = random_shape(rng)
-    graph = make_graph(tmp_path / "g", shape.text(), random_records(rng, shape))
+    graph = make_graph(
+        tmp_path / "g",
+        shape.text(),
+        random_records(rng, shape),
+        indexed_early=number % 4 == 3,  # stale indexes
+    )
     if number % 2:
         graph.build_indexes()  # no answer depends on them
     if number % 3 == 0:
