@@ -26,6 +26,7 @@ from omnigraph.manifest.targets import locate_commit
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.explain import Explanation
 from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
@@ -153,6 +154,17 @@ class Graph(WriteMethods):
         """
         chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
         return Diff(self._repository, self._reader.state(old), self._reader.state(new), chosen)
+
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """How a read query would be carried out: steps, estimates, access paths and reasons."""
+        return self._reader.explain(text, name, branch, at, options)
 
     def export(
         self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None
