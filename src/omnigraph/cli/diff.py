@@ -64,7 +64,7 @@ def diff(
     body = _head(found) | {"changes": [change.to_json() for change in page.changes]}
     if page.next_page_token is not None:
         body["next_page_token"] = page.next_page_token
-    lines = [line for change in page.changes for line in _lines(change)]
+    lines = [line for change in page.changes for line in change_lines(change)]
     if page.next_page_token is not None:
         lines.append(f"next page: --page-token {page.next_page_token}")
     return Result(body, lines)
@@ -84,7 +84,7 @@ def _streamed(found: Diff, *, as_json: bool) -> Iterator[bytes]:
         for line in map(str, found.schema):
             yield f"{line}\n".encode()
         for change in found:
-            yield "".join(f"{line}\n" for line in _lines(change)).encode()
+            yield "".join(f"{line}\n" for line in change_lines(change)).encode()
         return
     head = json.dumps(_head(found))
     yield f'{head[:-1]}, "changes": ['.encode()
@@ -104,7 +104,7 @@ def _summary(found: Diff) -> list[str]:
     return lines or ["no difference"]
 
 
-def _lines(change: EntityChange) -> list[str]:
+def change_lines(change: EntityChange) -> list[str]:
     """One entity, and below it what changed in it."""
     head = f"{_MARKS[change.op]} {change.kind} {change.type_name} {change.id}"
     ends = change.endpoints
