@@ -80,7 +80,7 @@ def at_commit(repository: Repository, commit_id: str) -> SnapshotPins:
 def at_time(repository: Repository, branch_name: str, when_us: int) -> SnapshotPins:
     """The state of a branch as of a moment: what its newest commit until then made."""
     branch = repository.branch(branch_name)
-    for commit in history.list_commits(repository.manifest(branch).current()):
+    for commit in history.iterate_commits(repository.manifest(branch).current()):
         if commit.created_at_us <= when_us:
             return repository.snapshot_at_commit(branch, commit.commit_id)
     raise CommitNotFound(f"branch {branch_name!r} has no commit that early")
