@@ -21,6 +21,7 @@
     │   ├── CommitNotFound
     │   ├── TagNotFound
     │   ├── RefNotFound              neither a branch nor a tag, a commit or a time
+    │   ├── HistoryReclaimed         an old state whose files were cleaned up
     │   ├── TypeNotFound
     │   ├── QueryNotFound            the text holds no query of this name
     │   ├── EntityNotFound
@@ -35,6 +36,10 @@
     │   ├── ReadSetConflict          something this write relied on has changed
     │   ├── KeyConflict              an entity with this id exists already
     │   ├── PreconditionFailed       the branch head is not the commit the caller expected
+    │   ├── MergeConflicts           two sides of a merge cannot be brought together, all listed
+    │   ├── BranchInUse              a branch that other branches or tags depend on
+    │   ├── BranchProtected          a branch that does not allow this
+    │   ├── SchemasDiffer            two sides of a merge have different schemas
     │   ├── ObjectChanged            a conditional replace of an object lost
     │   ├── Contention               too many writers for too long; trying again is right
     │   └── OwnershipLost            another process resolved this write while this one was paused
@@ -250,6 +255,12 @@ class RefNotFound(NotFound):
     default_remedy = "Name a branch, a tag, a commit id or a time such as 2026-05-01T12:00:00Z."
 
 
+class HistoryReclaimed(NotFound):
+    code = "history_reclaimed"
+    status = 410
+    default_remedy = "Use a newer commit; tags keep the commits that will be needed."
+
+
 class TypeNotFound(NotFound):
     code = "type_not_found"
     default_remedy = "Show the schema's types with `omnigraph snapshot`."
@@ -382,6 +393,46 @@ class PreconditionFailed(Conflict):
         )
         self.expected = expected
         self.actual = actual
+
+
+class MergeConflicts(Conflict):
+    """A merge that cannot be carried out by itself. ``conflicts`` holds every reason."""
+
+    code = "merge_conflicts"
+    retryable = False
+    default_remedy = (
+        "Nothing was changed. Resolve the entities (--resolve FILE), choose a side "
+        "(--strategy ours|theirs), or merge by property (--level property)."
+    )
+
+    def __init__(self, doing: str, conflicts: Sequence[Mapping[str, Any]]) -> None:
+        found = [dict(conflict) for conflict in conflicts]
+        first = "; ".join(str(conflict["message"]) for conflict in found[:3])
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        super().__init__(
+            f"{doing}: {len(found)} conflict{'s' if len(found) > 1 else ''}: {first}{more}",
+            details={"merge_conflicts": found},
+        )
+        self.conflicts = found
+
+
+class BranchInUse(Conflict):
+    code = "branch_in_use"
+    retryable = False
+    default_remedy = "Delete what depends on it first."
+
+
+class BranchProtected(Conflict):
+    code = "branch_protected"
+    status = 403
+    retryable = False
+    default_remedy = "Work on another branch and merge it, or lift the protection."
+
+
+class SchemasDiffer(Conflict):
+    code = "schemas_differ"
+    retryable = False
+    default_remedy = "Bring both sides to the same schema first, then try again."
 
 
 class ObjectChanged(Conflict):

@@ -15,8 +15,6 @@ from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
 from omnigraph.ids import new_ulid
 from omnigraph.manifest import history
-from omnigraph.manifest.branches import Branch, all_branches
-from omnigraph.manifest.branching import create_branch
 from omnigraph.manifest.create import create_graph
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
@@ -34,7 +32,7 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.methods import WriteMethods
+from omnigraph.write.branch_methods import BranchMethods
 
 if TYPE_CHECKING:
     import os
@@ -64,7 +62,7 @@ def open(
     return graph
 
 
-class Graph(WriteMethods):
+class Graph(BranchMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -191,17 +189,6 @@ class Graph(WriteMethods):
                 details={"type_key": type_key, "id": id},
             )
         return images(self._reader.schema(snapshot).type(type_key), table, found)[0]
-
-    # -- branches ----------------------------------------------------------------------------------
-
-    def branches(self) -> list[str]:
-        """The names of all branches."""
-        return list(all_branches(self._repository.main.current()))
-
-    def create_branch(self, name: str, from_: str = MAIN) -> Branch:
-        """Fork a branch at the head of another. Costs the same whatever the graph holds."""
-        self._transaction.require_writable()
-        return create_branch(self._repository, name, from_)
 
     # -- writing -----------------------------------------------------------------------------------
 

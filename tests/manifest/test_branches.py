@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.graphs import files_below, people_graph, repository, rows
 
-from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput
+from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput, RefNotFound
 
 
 def test_G_1_a_new_branch_shares_everything_until_it_is_written(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_B_1_names_in_use_main_and_path_parts_of_names_are_refused(tmp_path: Pat
             graph.create_branch(taken)
     with pytest.raises(BranchNotFound):
         graph.snapshot("ghost")
-    with pytest.raises(BranchNotFound):
+    with pytest.raises(RefNotFound):
         graph.create_branch("x", "ghost")
 
 

@@ -66,6 +66,7 @@ class Report:
     """Collects violations. ``files`` are the names that the ``#file`` column counts."""
 
     files: Sequence[str] = ()
+    shown_max: int = VIOLATIONS_SHOWN_MAX
     shown: list[Violation] = field(default_factory=list)
     total: int = 0
     rules: set[Rule] = field(default_factory=set)
@@ -76,7 +77,7 @@ class Report:
     @property
     def is_full(self) -> bool:
         """Whether further violations are only counted."""
-        return len(self.shown) >= VIOLATIONS_SHOWN_MAX
+        return len(self.shown) >= self.shown_max
 
     def add(self, violation: Violation) -> None:
         self.total += 1
@@ -94,7 +95,7 @@ class Report:
         self.total += total
 
     def room(self) -> int:
-        return max(VIOLATIONS_SHOWN_MAX - len(self.shown), 1)
+        return max(self.shown_max - len(self.shown), 1)
 
     def place(self, rows: pa.Table, at: int) -> tuple[str | None, int | None]:
         """Where a row was read: its file and line, as far as they are known."""

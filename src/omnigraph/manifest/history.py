@@ -70,6 +70,18 @@ def pins_at(state: ManifestState, manifest_version: int) -> dict[str, TablePin]:
     return state.timeline.pins_at(manifest_version)
 
 
+def owned_tables(
+    state: ManifestState, incarnation: str, since_version: int
+) -> set[tuple[str, str]]:
+    """The paths and physical branches of every copy of a table that a branch ever wrote to."""
+    condition = f"object_type = '{Kind.TABLE_VERSION}' AND {_CREATED} > {since_version}"
+    return {
+        (row.location, row.table_branch)
+        for row, _ in _read(state, condition)
+        if row.metadata["owner"] == incarnation and row.location and row.table_branch
+    }
+
+
 def commit_at(state: ManifestState, manifest_version: int) -> Commit:
     """The newest commit at or before a manifest version."""
     count = state.timeline.commits.until(manifest_version)

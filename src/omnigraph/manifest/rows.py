@@ -36,6 +36,7 @@ class Kind(StrEnum):
     SCHEMA = "schema"
     BRANCH = "branch"
     TAG = "tag"
+    PROTECTION = "protection"
     ABANDONED = "abandoned"
     IDEMPOTENCY = "idempotency"
 

@@ -78,6 +78,15 @@ class ManifestState:
     def rows(self, kind: Kind) -> Iterator[Row]:
         return (s.row for s in self.current.values() if s.row.object_type == kind)
 
+    @cached_property
+    def registry(self) -> tuple[str, ...]:
+        """The names in use, and what holds what: branches, those being deleted, tags."""
+        branches = (
+            f"{row.object_id}!{row.metadata.get('state', '')}" for row in self.rows(Kind.BRANCH)
+        )
+        tags = (f"{row.object_id}@{row.metadata['branch']}" for row in self.rows(Kind.TAG))
+        return tuple(sorted((*branches, *tags)))
+
     def row(self, object_id: str) -> Row | None:
         stored = self.current.get(object_id)
         return None if stored is None else stored.row
