@@ -67,7 +67,7 @@ class Window:
         snapshot = SnapshotPins(self.branch, version, commit.commit_id, hash, {})
         schema = self.schemas(snapshot)
         # Only what the schema names: a type that was renamed or dropped has older rows, too.
-        tracks = {owner.key: self.timeline.types.get(owner.key) for owner in schema.types()}
-        newest = {key: track and track.newest(version) for key, track in sorted(tracks.items())}
+        keys = sorted(owner.key for owner in schema.types())
+        newest = {key: self.timeline.newest(key, version) for key in keys}
         pins = {key: self.pins[row] for key, row in newest.items() if row is not None}
         return State(replace(snapshot, pins=pins), schema)

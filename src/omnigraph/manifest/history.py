@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from omnigraph.errors import CommitNotFound, NotFound
-from omnigraph.manifest.rows import Commit, Row, TablePin, history_schema, row_from_arrow
+from omnigraph.manifest.rows import Commit, Kind, Row, TablePin, history_schema, row_from_arrow
 from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.timeline import CREATED
-
-PAGE_COMMITS: Final = 32
-PAGE_COMMITS_MAX: Final = 2_048
-"""Commits are read in pages that grow: whoever wants few pays for few, whoever wants all does not
-pay per page."""
 
 
 def find_commit(state: ManifestState, commit_id: str) -> Commit | None:
@@ -46,18 +41,9 @@ def list_commits(state: ManifestState, limit: int | None = None) -> list[Commit]
     return list(islice(iterate_commits(state), limit))
 
 
-def iterate_commits(state: ManifestState, before: int | None = None) -> Iterator[Commit]:
-    """The commits of this branch, newest first, read in pages as they are asked for.
-
-    ``before`` leaves out those of this manifest version and newer ones.
-    """
-    timeline = state.timeline
-    end = len(timeline.commits) if before is None else timeline.commits.until(before - 1)
-    size = PAGE_COMMITS
-    while end > 0:
-        start = max(0, end - size)
-        yield from timeline.read_commits(range(start, end))[::-1]
-        end, size = start, min(size * 2, PAGE_COMMITS_MAX)
+def iterate_commits(state: ManifestState) -> Iterator[Commit]:
+    """The same, read as they are asked for."""
+    return state.timeline.iterate_commits(range(len(state.timeline.commits))[::-1])
 
 
 def pins_at(state: ManifestState, manifest_version: int) -> dict[str, TablePin]:
@@ -74,7 +60,7 @@ def owned_tables(
     state: ManifestState, incarnation: str, since_version: int
 ) -> set[tuple[str, str]]:
     """The paths and physical branches of every copy of a table that a branch ever wrote to."""
-    condition = f"object_type = '{Kind.TABLE_VERSION}' AND {_CREATED} > {since_version}"
+    condition = f"object_type = '{Kind.TABLE_VERSION}' AND {CREATED} > {since_version}"
     return {
         (row.location, row.table_branch)
         for row, _ in _read(state, condition)
