@@ -7,20 +7,19 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
+from omnigraph.history.methods import HistoryMethods
 from omnigraph.ids import new_ulid
-from omnigraph.manifest import history
 from omnigraph.manifest.create import create_graph
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.manifest.targets import locate_commit
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
@@ -65,7 +64,7 @@ def open(
     return graph
 
 
-class Graph(BranchMethods):
+class Graph(BranchMethods, HistoryMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -104,23 +103,6 @@ class Graph(BranchMethods):
         """The accepted schema of a branch."""
         state = self._repository.manifest(self._repository.branch(branch)).current()
         return load_schema(state, state.head.schema_hash)
-
-    def commits(
-        self,
-        branch: str = MAIN,
-        *,
-        limit: int | None = None,
-        where: Callable[[Commit], bool] | None = None,
-    ) -> list[Commit]:
-        """The commits of a branch, newest first."""
-        state = self._repository.manifest(self._repository.branch(branch)).current()
-        if where is None:
-            return history.list_commits(state, limit)
-        return [c for c in history.list_commits(state) if where(c)][:limit]
-
-    def commit(self, commit_id: str) -> Commit:
-        """One commit by id, from whichever branch has it."""
-        return locate_commit(self._repository, commit_id)[1]
 
     def query(
         self,
