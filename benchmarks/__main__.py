@@ -28,6 +28,7 @@ NAMES = (
     "commit_flatness",
     "social",
     "peers",
+    "spark_load",
 )
 
 
