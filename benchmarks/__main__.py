@@ -25,6 +25,8 @@ NAMES = (
     "branch_create",
     "publish_contention",
     "commit_flatness",
+    "first_query",
+    "concurrency",
     "social",
     "peers",
 )
