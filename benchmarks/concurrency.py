@@ -7,12 +7,13 @@ turned around so that less is better: one thread's rate divided by theirs.
 
 from __future__ import annotations
 
+import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -33,12 +34,14 @@ PROCESSES: Final = 2
 SUB: Final = ("point", "hop1_out")
 WIDE: Final = ("filter", "anti_join")
 QUERIES: Final = 10_000
+CACHE_BYTES: Final = 16 << 20
+"""Small, so that it is full long before the first look at the memory."""
 BARS: Final = {
     "wide_1_thread/8_threads": round(1 / 1.2, 4),
     "sub_1_thread/8_threads": round(1 / 0.4, 4),
     "sub_8_threads_p99_ms": 10.0,
     "sub_1_process/2_processes": round(1 / 1.8, 4),
-    "memory_growth_mib": 64.0,
+    "memory_growth_mib": 32.0,
 }
 _SCHEMA: Final = """
 node Person { handle: String @key  name: String  age: I32  city: String }
@@ -65,7 +68,11 @@ def run() -> dict[str, Any]:
                 f"{name}_1_thread_p99_ms": one[1],
                 f"{name}_8_threads_p99_ms": many[1],
             }
-    return {**numbers, **_memory()}
+    environment = {**os.environ, "OMNIGRAPH_CACHE_BYTES": str(CACHE_BYTES)}
+    command = [sys.executable, "-m", "benchmarks.concurrency", "memory"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    memory: dict[str, Any] = json.loads(done.stdout)
+    return {**numbers, **memory}
 
 
 def _measure(folder: Path, name: str, threads: int, processes: int) -> tuple[float, float]:
@@ -162,5 +169,7 @@ def _resident_mib() -> float:
 
 
 if __name__ == "__main__":
-    arguments: Sequence[str] = sys.argv[1:]
-    _child(arguments[0], arguments[1], int(arguments[2]))
+    if sys.argv[1] == "memory":
+        print(json.dumps(_memory()))
+    else:
+        _child(sys.argv[1], sys.argv[2], int(sys.argv[3]))
