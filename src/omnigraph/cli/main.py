@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import typer
@@ -30,6 +31,9 @@ NOUNS: Final = {
     "commit": ("commit", "Look at the history of a graph."),
     "branch": ("branch", "Create, list, merge and delete branches."),
     "diff": ("diff", "Show what sets two states of a graph apart."),
+    "changes": ("changes", "Read what commits change, as they come."),
+    "history": ("history", "Show every commit that changed an entity."),
+    "blame": ("blame", "Show who set the values of an entity."),
     "index": ("index", "Build the indexes of a graph."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),
@@ -90,7 +94,7 @@ def _application() -> Any:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return the exit code: 0, 1, 2 or 4."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = drawing_asked_for(list(sys.argv[1:] if arguments is None else arguments))
     as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
     output.prepare_streams()
     try:
@@ -100,6 +104,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         output.discard_output()
         return output.EXIT_FAILURE
     return code
+
+
+def drawing_asked_for(given: list[str]) -> list[str]:
+    """``--graph ID`` picks a graph; in ``commit list`` a ``--graph`` without ID draws one."""
+    words = [word for word in given if not word.startswith("-")]
+    if ("commit", "list") not in pairwise(words):
+        return given
+    followers = [*given[1:], "-"]
+    return [
+        "--dag" if word == "--graph" and after.startswith("-") else word
+        for word, after in zip(given, followers, strict=True)
+    ]
 
 
 def _run(given: list[str], as_json: bool) -> int:
