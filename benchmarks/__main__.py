@@ -24,7 +24,9 @@ NAMES = (
     "language",
     "branch_create",
     "publish_contention",
+    "writing",
     "commit_flatness",
+    "social",
     "peers",
 )
 

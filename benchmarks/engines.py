@@ -24,7 +24,7 @@ Call = Callable[[str, Params], Rows]
 Open = Callable[[Path, Path], Call]
 """From the folder of the source files and the folder of the engine to its queries."""
 
-STOP_S = 60.0
+STOP_S = 300.0
 
 
 class Engine:

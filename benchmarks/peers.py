@@ -28,13 +28,17 @@ DIRECTORY_ENVIRONMENT: Final = "OMNIGRAPH_BENCH_DIR"
 SIZES_ENVIRONMENT: Final = "OMNIGRAPH_BENCH_SIZES"
 SIZES: Final = {"small": (200_000, 2_000_000), "large": (1_000_000, 10_000_000)}
 DATA: Final = "seeded people: 200k nodes and 2M edges (small), 1M and 10M (large)"
-WARM_UP: Final = "one turn of each query and engine"
-TURNS: Final = 8
-CALLS: Final = 5
+WARM_UP: Final = "up to 30 calls of each query and engine, at most a second"
+TURNS: Final = 10
+CALLS: Final = 10
 """Calls in one turn, each with other parameters."""
 REPETITIONS: Final = TURNS * CALLS
-SLOW_MS: Final = 150.0
-"""A query that takes an engine longer than this is called once a turn."""
+WARM_CALLS: Final = 30
+WARM_MS: Final = 1_000.0
+ENGINE_MS: Final = 6_000.0
+"""An engine that needs longer than this for all its turns is called less often, at least
+``TURNS_MIN`` times."""
+TURNS_MIN: Final = 3
 FASTER: Final = {
     # times as fast as kuzu and as ladybug, at least
     "point": (2, 0.7),
@@ -98,15 +102,14 @@ def _measure(size: str, query: str, engines: list[Engine], nodes: int) -> dict[s
     answers = {engine.name: _bag(engine.rows(query, first)) for engine in engines}
     if len(set(answers.values())) != 1:
         raise RuntimeError(f"the engines do not agree on {query} with {first}")
-    calls = {}
-    for engine in engines:
-        slowest = max(engine.turn(query, list(islice(values, 2))))
-        calls[engine.name] = 1 if slowest > SLOW_MS else CALLS
+    plans = {engine.name: _warm_up(engine, query, values) for engine in engines}
     times: dict[str, list[float]] = {engine.name: [] for engine in engines}
-    for _ in range(TURNS):
-        turn = list(islice(values, CALLS))
+    for turn in range(TURNS):
+        given = list(islice(values, CALLS))
         for engine in engines:
-            times[engine.name] += engine.turn(query, turn[: calls[engine.name]])
+            turns, calls = plans[engine.name]
+            if turn < turns:
+                times[engine.name] += engine.turn(query, given[:calls])
     ours, *peers = engines
     best = median(times[ours.name])
     found: dict[str, Any] = {
@@ -114,6 +117,16 @@ def _measure(size: str, query: str, engines: list[Engine], nodes: int) -> dict[s
     }
     found[f"{size}/{query}/ms"] = {name: spread(list_) for name, list_ in times.items()}
     return found
+
+
+def _warm_up(engine: Engine, query: str, values: Iterator[Any]) -> tuple[int, int]:
+    """Call a query until it is warm; how many turns of how many calls its speed allows."""
+    passed: list[float] = []
+    while len(passed) < WARM_CALLS and sum(passed) < WARM_MS:
+        passed += engine.turn(query, [next(values)])
+    last = min(passed)
+    calls = max(1, min(CALLS, int(ENGINE_MS / TURNS / last)))
+    return max(TURNS_MIN, min(TURNS, int(ENGINE_MS / calls / last))), calls
 
 
 def _bag(rows: Rows) -> str:

@@ -57,7 +57,10 @@
     ├── ResourceLimit                a named limit was reached
     ├── QueryTimeout                 a query ran longer than it was allowed to
     ├── QueryCancelled               the caller no longer wanted the answer
-    └── EmbeddingFailure             a text could not be turned into a vector
+    ├── EmbeddingFailure             a text could not be turned into a vector
+    └── SparkFailure                 a Spark job could not be carried out
+        ├── SparkUnavailable         no session: not installed, no Java, no such cluster
+        └── SparkStalled             a job made no progress for too long and was given up
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
 mapping with structured facts and a ``remedy``: one sentence that says what to do. This module
@@ -590,3 +593,23 @@ class EmbeddingFailure(OmnigraphError):
     code = "embedding_failure"
     status = 502
     default_remedy = "Check the embedding provider's settings, or pass a vector instead of a text."
+
+
+class SparkFailure(OmnigraphError):
+    """A job on Spark failed for a reason that is not the data's. Nothing of it is visible."""
+
+    code = "spark_failure"
+    default_remedy = "Look at the reason, and try again; nothing was written."
+
+
+class SparkUnavailable(SparkFailure):
+    code = "spark_unavailable"
+    status = 503
+    default_remedy = "Install the Spark extra and Java 17+, or load with `--engine local`."
+
+
+class SparkStalled(SparkFailure):
+    code = "spark_stalled"
+    status = 503
+    retryable = True
+    default_remedy = "Check that the cluster has live workers with free cores, then try again."

@@ -23,6 +23,7 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.explain import Explanation
 from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
@@ -32,6 +33,8 @@ from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.branch_methods import BranchMethods
+from omnigraph.write.committing import Attempt
+from omnigraph.write.load import LoadSpec, OneLoad
 
 if TYPE_CHECKING:
     import os
@@ -132,6 +135,17 @@ class Graph(BranchMethods, HistoryMethods):
         chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
         return Diff(self._repository, self._reader.state(old), self._reader.state(new), chosen)
 
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """How a read query would be carried out: steps, estimates, access paths and reasons."""
+        return self._reader.explain(text, name, branch, at, options)
+
     def export(
         self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None
     ) -> Iterator[bytes]:
@@ -189,6 +203,15 @@ class Graph(BranchMethods, HistoryMethods):
     def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
         return self._operator.finished()
+
+    def _open_load(
+        self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
+    ) -> OneLoad:
+        from omnigraph.spark.engine import choose_engine, open_load
+
+        if choose_engine(engine, spec) == "spark":
+            return open_load(spec, start, self._blobs, for_new_branch=for_new_branch)
+        return super()._open_load(spec, start, engine, for_new_branch)
 
     # -- being a handle ----------------------------------------------------------------------------
 

@@ -125,14 +125,14 @@ def test_B_1_names_in_use_main_and_path_parts_of_names_are_refused(tmp_path: Pat
 def test_two_creators_of_one_name_have_one_winner(tmp_path: Path) -> None:
     graph = people_graph(tmp_path / "g")
     from omnigraph.manifest import branching
-    from omnigraph.manifest.branches import Branch
+    from omnigraph.manifest.branches import MAIN_BRANCH, Branch
 
     slow, fast = repository(graph), repository(graph)
     slow.main.current()
     branching.create_branch(fast, "exp")
     late = Branch("exp", "01LATE", "main", None, 1)
     with pytest.raises(BranchExists):
-        branching._register(slow, late)
+        branching.register_branch(slow, late, MAIN_BRANCH)
     assert slow.branch("exp").incarnation != "01LATE"
 
 

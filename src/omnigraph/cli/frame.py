@@ -11,7 +11,6 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.abc import MetaPathFinder
 from typing import Any
 
 import typer
@@ -21,6 +20,7 @@ from omnigraph.cli import scope
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import EXIT_USAGE, Result, print_result
 from omnigraph.cli.plain import PlainCommand, PlainGroup
+from omnigraph.cli.quick_start import leave_pandas_alone
 from omnigraph.cli.scope import Verb
 from omnigraph.storage.locations import Location
 
@@ -41,7 +41,7 @@ class Call:
         """The graph this call is about."""
         if not self.flags.quiet:
             scope.warn_of_unread_config()
-        _leave_pandas_alone()
+        leave_pandas_alone()
         return scope.address(self.flags, uri)
 
     def echo(self, location: Location) -> None:
@@ -49,29 +49,6 @@ class Call:
         if not self.flags.quiet:
             place = "local" if location.is_local else "remote"
             print(f"omnigraph {self.verb.name} → {location.uri} (direct, {place})", file=sys.stderr)
-
-
-class _NoPandas(MetaPathFinder):
-    """Lets nobody import pandas while it is in place."""
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ImportError("pandas is left alone here", name=fullname)
-
-
-def _leave_pandas_alone() -> None:
-    """Let pyarrow look for pandas now and find none: importing it doubles the time of a command.
-
-    It looks once, when it first makes a value; what needs pandas later still gets it.
-    """
-    import pyarrow
-
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        pyarrow.scalar(0)
-    finally:
-        sys.meta_path.remove(finder)
 
 
 Command = Callable[..., Result]

@@ -61,15 +61,20 @@ def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branc
             details={"ref": from_, "commit_id": start.commit_id},
         ) from error
     hit("branch.after_ref")
-    change_registry(repository, lambda state: _registered(state, branch, source))
+    register_branch(repository, branch, source)
     hit("branch.after_row")
     return branch
 
 
-def _registered(state: ManifestState, branch: Branch, source: Branch) -> Publication:
-    check_new_name(state, branch.name)
-    get_branch(state, source.name)  # raises: the source was deleted meanwhile
-    return Publication(branch.incarnation, MAIN, put=(branch.to_row(),))
+def register_branch(repository: Repository, branch: Branch, source: Branch) -> None:
+    """Make a branch exist whose ref does, unless its name was taken or its source went away."""
+
+    def change(state: ManifestState) -> Publication:
+        check_new_name(state, branch.name)
+        get_branch(state, source.name)  # raises: it was deleted meanwhile
+        return Publication(branch.incarnation, MAIN, put=(branch.to_row(),))
+
+    change_registry(repository, change)
 
 
 def mark_deleting(repository: Repository, name: str) -> Branch:

@@ -24,18 +24,12 @@ from omnigraph.manifest.targets import resolve
 from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
 from omnigraph.query.plan import ReadPlan
-from omnigraph.read.access import (
-    Access,
-    ProbingTables,
-    SnapshotTables,
-    Touches,
-    TypeUse,
-    choose_probed,
-    type_use,
-)
+from omnigraph.read.access import ProbingTables, SnapshotTables, TypeUse, type_use
 from omnigraph.read.cache import Cache, shared_cache
+from omnigraph.read.choice import Access, Touches, choose_access
 from omnigraph.read.delta import State
 from omnigraph.read.evaluate import Evaluator
+from omnigraph.read.explain import Explanation, explain_read
 from omnigraph.read.limits import Guard, Limits
 from omnigraph.read.match import Matcher
 from omnigraph.read.output import Answer, EntityForm, Output, needed_variables
@@ -120,6 +114,23 @@ class Reader:
         bound = bind_parameters(prepared.plan.parameters, params, mode=options.parameter_mode)
         target = Target(None, at) if at is not None else Target(tables.snapshot.branch.name, None)
         return _Run(self, tables, prepared, bound, options, guard).result(target)
+
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """What a read query would do, and why; it is not run."""
+        options = options or STANDARD
+        tables = self.tables(self.pin(branch, at))
+        prepared = self.prepare(text, name, tables, options.file)
+        choice = choose_access(
+            tables, prepared.plan, prepared.use, options.access, self.touches, note=False
+        )
+        return explain_read(tables, prepared.plan, prepared.needed, choice)
 
     # Pinning and compiling
 
@@ -249,7 +260,7 @@ class _Run:
         tables, use, access = self.tables, self.prepared.use, self.options.access
         if access != "probe" and tables.is_loaded(use):
             return tables
-        probed = choose_probed(tables, self.plan, use, access, self.reader.touches)
+        probed = choose_access(tables, self.plan, use, access, self.reader.touches).probed
         return ProbingTables(tables, use, probed) if probed else self._loaded()
 
     def _loaded(self) -> SnapshotTables:
