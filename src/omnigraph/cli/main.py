@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,9 @@ NOUNS: Final = {
     "branch": ("branch", "Create, list, merge and delete branches."),
     "tag": ("tag", "Name commits, and list or remove names."),
     "diff": ("diff", "Show what sets two states of a graph apart."),
+    "changes": ("changes", "Read what commits change, as they come."),
+    "history": ("history", "Show every commit that changed an entity."),
+    "blame": ("blame", "Show who set the values of an entity."),
     "revert": ("revert", "Undo a commit."),
     "cherry-pick": ("cherry_pick", "Repeat a commit on another branch."),
     "restore": ("restore", "Bring entities back to what they were."),
@@ -54,7 +58,7 @@ Rendering takes a library whose import alone takes longer than all the rest."""
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return the exit code: 0, 1, 2 or 4."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = drawing_asked_for(list(sys.argv[1:] if arguments is None else arguments))
     as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
     output.prepare_streams()
     try:
@@ -64,6 +68,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         output.discard_output()
         return output.EXIT_FAILURE
     return code
+
+
+def drawing_asked_for(given: list[str]) -> list[str]:
+    """``--graph ID`` picks a graph; in ``commit list`` a ``--graph`` without ID draws one."""
+    words = [word for word in given if not word.startswith("-")]
+    if ("commit", "list") not in pairwise(words):
+        return given
+    followers = [*given[1:], "-"]
+    return [
+        "--dag" if word == "--graph" and after.startswith("-") else word
+        for word, after in zip(given, followers, strict=True)
+    ]
 
 
 def _help() -> int:

@@ -124,7 +124,7 @@ class Blame:
 
 def blame(lifeline: Lifeline) -> list[Blame]:
     """For every property of an entity as it is now, the commit that set its current value."""
-    now = lifeline.find(len(lifeline.refs) - 1)
+    now = lifeline.find(len(lifeline.track) - 1)
     owner = lifeline.owner
     if now is None:
         raise EntityNotFound(

@@ -76,7 +76,8 @@ class Position:
     page_token: str | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name in ("start", "cursor", "page_token") if getattr(self, name)]
+        names = ("start", "cursor", "page_token")
+        given = [name for name in names if getattr(self, name) is not None]
         if len(given) > 1:
             raise InvalidInput(
                 f"{' and '.join(given)} both say where to begin", remedy="Keep one of them."
@@ -173,7 +174,7 @@ class Feed:
         """The position of the last commit that the caller has seen."""
         if position.cursor is not None:
             return self._place(self._scope.decode("cursor", position.cursor).get("after"))
-        start = position.start or "now"
+        start = "now" if position.start is None else position.start
         if start == "now":
             return head
         if start == "beginning":

@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.history.window import Schemas
@@ -90,7 +91,7 @@ class Lifeline:
 
     def moves(self, until: int | None = None) -> Iterator[Moved]:
         """Every change, newest first; ``until`` begins before the version at a position."""
-        at = len(self.refs) - 1 if until is None else until - 1
+        at = len(self.track) - 1 if until is None else until - 1
         seen = self.find(at) if at >= 0 else None
         while at >= 0:
             if seen is None:
@@ -99,7 +100,7 @@ class Lifeline:
                     yield Moved(at + 1, seen, None)
                 continue
             start = self._run_start(at)
-            made = min(bisect_left(self._versions, seen.written, start, at + 1), at)
+            made = self._first_since(seen.written, start, at)
             earlier = self._earlier(seen, made, start)
             move = Moved(made, earlier, seen)
             if earlier is None or move.changed():
@@ -110,7 +111,7 @@ class Lifeline:
         """The entity at a position, looked up by id."""
         import pyarrow as pa
 
-        table = self.repository.tables.open(self.refs[at])
+        table = self.repository.tables.open(self.ref(at))
         owner = self._owner(at)
         columns = [*(column.name for column in owner.columns()), _CREATED, _WRITTEN]
         condition = membership("id", pa.array([self.id]))
@@ -123,10 +124,10 @@ class Lifeline:
         if made == 0:
             return None
         before = made - 1
-        if made > start and seen.created <= self._versions[before]:
+        if made > start and seen.created <= self.ref(before).version:
             owner = self._owner(before)
             columns = [*(c.name for c in owner.columns()), _CREATED, _WRITTEN, ROW_ID]
-            table = self.repository.tables.open(self.refs[before])
+            table = self.repository.tables.open(self.ref(before))
             return self._seen(owner, table, table.take([seen.row_id], columns))
         return self.find(before)
 
@@ -162,33 +163,35 @@ class Lifeline:
             if item["incarnation"] == self.owner.incarnation
         }
         tracks = [self.state.timeline.types.get(f"{self.owner.kind}:{name}") for name in names]
-        path = self.state.pins[self.owner.key].ref.path
+        found = [track for track in tracks if track is not None]
+        where = f"{self.state.pins[self.owner.key].ref.path}@"
+        if len(found) == 1 and all(name.startswith(where) for name in found[0].names):
+            return found[0]
         return Track().extended(
             place
-            for track in tracks
-            if track is not None
+            for track in found
             for place in zip(track.versions, track.rows, track.names, strict=True)
-            if place[2].startswith(f"{path}@")
+            if place[2].startswith(where)
         )
 
-    @cached_property
-    def refs(self) -> list[TableRef]:
-        return [ref_at(place) for place in self.track.names]
-
-    @cached_property
-    def _versions(self) -> list[int]:
-        return [ref.version for ref in self.refs]
+    def ref(self, at: int) -> TableRef:
+        return ref_at(self.track.names[at])
 
     @cached_property
     def _breaks(self) -> list[int]:
         """Positions of versions that do not descend from the one published before them."""
-        tables, refs = self.repository.tables, self.refs
+        tables = self.repository.tables
+        copies = [name.rpartition(":")[0] for name in self.track.names]
         return [0] + [
             at
-            for at in range(1, len(refs))
-            if refs[at].branch != refs[at - 1].branch
-            and common_ancestor(tables, refs[at - 1], refs[at]) != refs[at - 1]
+            for at, (before, here) in enumerate(pairwise(copies), start=1)
+            if before != here
+            and common_ancestor(tables, self.ref(at - 1), self.ref(at)) != self.ref(at - 1)
         ]
+
+    def _first_since(self, version: int, start: int, end: int) -> int:
+        """The first of some positions, all of one descent, that is not older than a version."""
+        return bisect_left(range(end), version, lo=start, key=lambda at: self.ref(at).version)
 
     def _run_start(self, at: int) -> int:
         return self._breaks[bisect_right(self._breaks, at) - 1]

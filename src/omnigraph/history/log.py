@@ -104,24 +104,27 @@ def _time(text: str) -> int:
     return found
 
 
-def reachable(repository: Repository, branch: Branch) -> Iterator[Commit]:
-    """Everything that led to the head of a branch, merged branches included, newest first."""
+def reachable(repository: Repository, branch: Branch) -> Iterator[tuple[Commit, tuple[str, ...]]]:
+    """Everything that led to the head of a branch, merged branches included, newest first.
+
+    With each commit come the ids of those of its parents that can still be read.
+    """
     holders = _Holders(repository, branch)
     seen: set[str] = set()
     waiting: list[tuple[int, str, Commit]] = []
 
-    def meet(commit_id: str | None) -> None:
-        commit = None if commit_id is None or commit_id in seen else holders.find(commit_id)
-        if commit is not None:
-            seen.add(commit.commit_id)
-            heapq.heappush(waiting, (-commit.created_at_us, commit.commit_id, commit))
+    def meet(commit_id: str) -> bool:
+        commit = holders.find(commit_id)
+        if commit is not None and commit_id not in seen:
+            seen.add(commit_id)
+            heapq.heappush(waiting, (-commit.created_at_us, commit_id, commit))
+        return commit is not None
 
     meet(repository.manifest(branch).current().head.commit_id)
     while waiting:
         commit = heapq.heappop(waiting)[2]
-        yield commit
-        meet(commit.parent)
-        meet(commit.merged_parent)
+        parents = (parent for parent in (commit.parent, commit.merged_parent) if parent)
+        yield commit, tuple(parent for parent in parents if meet(parent))
 
 
 class _Holders:

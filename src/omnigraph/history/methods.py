@@ -71,8 +71,8 @@ class HistoryMethods:
         state = self._repository.manifest(self._repository.branch(branch)).current()
         return log(state, filter, after)
 
-    def ancestry(self, branch: str = MAIN) -> Iterator[Commit]:
-        """Every commit that led to a branch, those merged into it included, newest first."""
+    def ancestry(self, branch: str = MAIN) -> Iterator[tuple[Commit, tuple[str, ...]]]:
+        """Every commit that led to a branch, merged ones included, newest first, with parents."""
         return reachable(self._repository, self._repository.branch(branch))
 
     def commit(self, commit_id: str) -> Commit:
