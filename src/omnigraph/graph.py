@@ -161,6 +161,28 @@ class Graph(WriteMethods):
         snapshot = self._reader.pin(branch, at)
         return export(self._repository, snapshot, self._reader.schema(snapshot), types)
 
+    def export_to(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        format: str = "ndjson",
+        branch: str | None = None,
+        at: str | None = None,
+        types: Sequence[str] | None = None,
+    ) -> dict[str, int]:
+        """Write a branch, or the state at a commit, to a new directory in parallel, on Spark.
+
+        ``format`` is ``ndjson``, ``parquet`` or ``csv``. Returns the entities per type key.
+        """
+        from omnigraph.spark.engine import start_tasks
+        from omnigraph.spark.export import export_to
+
+        snapshot = self._reader.pin(branch, at)
+        schema = self._reader.schema(snapshot)
+        return export_to(
+            start_tasks(), self._repository, snapshot, schema, target, format=format, types=types
+        )
+
     def blob(
         self,
         entity: str,
