@@ -44,7 +44,7 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff check --fix --quiet $(SOURCES)
 
 crash: $(READY)  ## kill processes at every failpoint and check the promises (up to 60 minutes)
-	@$(BIN)/python -m pytest tests/crash -m crash
+	@$(BIN)/python -m pytest tests/crash tests/spark -m crash
 
 bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python

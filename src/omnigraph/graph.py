@@ -35,7 +35,7 @@ from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
-from omnigraph.write.load import LoadSpec, OneLoad
+from omnigraph.write.load import LoadSpec, Mode, OneLoad
 from omnigraph.write.methods import WriteMethods
 
 if TYPE_CHECKING:
@@ -244,6 +244,40 @@ class Graph(WriteMethods):
     def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
         return self._operator.finished()
+
+    def stream(
+        self,
+        frame: Any,
+        split: str | Callable[[Any], Mapping[str, Any]],
+        *,
+        mode: Mode,
+        query: str,
+        checkpoint: str | os.PathLike[str],
+        branch: str = MAIN,
+        columns: Mapping[str, str] | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> Any:
+        """A writer of a streaming DataFrame: one commit per micro-batch, exactly once.
+
+        ``split`` is the type of the rows, or a function from a micro-batch to a mapping of types to
+        frames. ``query`` names the stream for ever. Call ``start()`` on the result.
+        """
+        from omnigraph.spark.streaming import stream_writer
+
+        self._transaction.require_writable()
+        return stream_writer(
+            self.load,
+            frame,
+            split,
+            mode=mode,
+            query=query,
+            checkpoint=checkpoint,
+            branch=branch,
+            columns=columns,
+            actor=actor,
+            message=message,
+        )
 
     def _open_load(
         self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
