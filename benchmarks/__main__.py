@@ -26,6 +26,8 @@ NAMES = (
     "publish_contention",
     "writing",
     "commit_flatness",
+    "first_query",
+    "concurrency",
     "social",
     "peers",
     "spark_load",

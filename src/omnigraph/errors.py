@@ -21,6 +21,7 @@
     │   ├── CommitNotFound
     │   ├── TagNotFound
     │   ├── RefNotFound              neither a branch nor a tag, a commit or a time
+    │   ├── HistoryReclaimed         an old state whose files were cleaned up
     │   ├── TypeNotFound
     │   ├── QueryNotFound            the text holds no query of this name
     │   ├── EntityNotFound
@@ -35,6 +36,10 @@
     │   ├── ReadSetConflict          something this write relied on has changed
     │   ├── KeyConflict              an entity with this id exists already
     │   ├── PreconditionFailed       the branch head is not the commit the caller expected
+    │   ├── MergeConflicts           two sides of a merge cannot be brought together, all listed
+    │   ├── BranchInUse              a branch that other branches or tags depend on
+    │   ├── BranchProtected          a branch that does not allow this
+    │   ├── SchemasDiffer            two sides of a merge have different schemas
     │   ├── ObjectChanged            a conditional replace of an object lost
     │   ├── Contention               too many writers for too long; trying again is right
     │   └── OwnershipLost            another process resolved this write while this one was paused
@@ -46,6 +51,8 @@
     │   └── CorruptData              what was read is not what was written
     ├── RecoveryRequired             an unfinished write is in the way and cannot be resolved now
     ├── Drift                        a table moved without being published
+    ├── ChangesRefused               a commit whose changes cannot be shown as changes of entities
+    ├── ChangeFeedGap                history that a reader of changes needs was cleaned up
     ├── FormatUnsupported            the graph's format is too old or too new for this program
     ├── ResourceLimit                a named limit was reached
     ├── QueryTimeout                 a query ran longer than it was allowed to
@@ -251,6 +258,12 @@ class RefNotFound(NotFound):
     default_remedy = "Name a branch, a tag, a commit id or a time such as 2026-05-01T12:00:00Z."
 
 
+class HistoryReclaimed(NotFound):
+    code = "history_reclaimed"
+    status = 410
+    default_remedy = "Use a newer commit; tags keep the commits that will be needed."
+
+
 class TypeNotFound(NotFound):
     code = "type_not_found"
     default_remedy = "Show the schema's types with `omnigraph snapshot`."
@@ -385,6 +398,46 @@ class PreconditionFailed(Conflict):
         self.actual = actual
 
 
+class MergeConflicts(Conflict):
+    """A merge that cannot be carried out by itself. ``conflicts`` holds every reason."""
+
+    code = "merge_conflicts"
+    retryable = False
+    default_remedy = (
+        "Nothing was changed. Resolve the entities (--resolve FILE), choose a side "
+        "(--strategy ours|theirs), or merge by property (--level property)."
+    )
+
+    def __init__(self, doing: str, conflicts: Sequence[Mapping[str, Any]]) -> None:
+        found = [dict(conflict) for conflict in conflicts]
+        first = "; ".join(str(conflict["message"]) for conflict in found[:3])
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        super().__init__(
+            f"{doing}: {len(found)} conflict{'s' if len(found) > 1 else ''}: {first}{more}",
+            details={"merge_conflicts": found},
+        )
+        self.conflicts = found
+
+
+class BranchInUse(Conflict):
+    code = "branch_in_use"
+    retryable = False
+    default_remedy = "Delete what depends on it first."
+
+
+class BranchProtected(Conflict):
+    code = "branch_protected"
+    status = 403
+    retryable = False
+    default_remedy = "Work on another branch and merge it, or lift the protection."
+
+
+class SchemasDiffer(Conflict):
+    code = "schemas_differ"
+    retryable = False
+    default_remedy = "Bring both sides to the same schema first, then try again."
+
+
 class ObjectChanged(Conflict):
     code = "object_changed"
     default_remedy = "Read the object again and decide on its current content."
@@ -457,6 +510,42 @@ class Drift(OmnigraphError):
     status = 503
     retryable = True
     default_remedy = "Run `omnigraph recover` on the graph."
+
+
+class ChangesRefused(OmnigraphError):
+    """A commit without a parent, or one that changed the shape of a type that has entities."""
+
+    code = "change_diff_refusal"
+    status = 409
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, reason: str, commit_id: str, type_name: str | None = None) -> None:
+        about = "" if type_name is None else f" of {type_name}"
+        texts = {
+            "parentless_commit": "it is the first commit of the graph",
+            "schema_boundary": f"it changes the schema{about}",
+        }
+        super().__init__(
+            f"commit {commit_id} has no changes to show: {texts[reason]}",
+            details={"reason": reason, "graph_commit_id": commit_id}
+            | ({} if type_name is None else {"type_name": type_name}),
+        )
+        self.reason = reason
+
+
+class ChangeFeedGap(OmnigraphError):
+    """What a commit changed can no longer be read."""
+
+    code = "change_feed_gap"
+    status = 410
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, commit_id: str, cursor: str | None = None) -> None:
+        super().__init__(
+            f"the changes of commit {commit_id} were cleaned up and can no longer be read",
+            details={"first_unreadable_commit_id": commit_id}
+            | ({} if cursor is None else {"cursor": cursor}),
+        )
 
 
 class FormatUnsupported(OmnigraphError):

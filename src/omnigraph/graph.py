@@ -7,25 +7,23 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
+from omnigraph.history.methods import HistoryMethods
 from omnigraph.ids import new_ulid
-from omnigraph.manifest import history
-from omnigraph.manifest.branches import Branch, all_branches
-from omnigraph.manifest.branching import create_branch
 from omnigraph.manifest.create import create_graph
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.manifest.targets import locate_commit
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.explain import Explanation
 from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
@@ -34,9 +32,9 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.branch_methods import BranchMethods
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
-from omnigraph.write.methods import WriteMethods
 
 if TYPE_CHECKING:
     import os
@@ -66,7 +64,7 @@ def open(
     return graph
 
 
-class Graph(WriteMethods):
+class Graph(BranchMethods, HistoryMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -106,23 +104,6 @@ class Graph(WriteMethods):
         state = self._repository.manifest(self._repository.branch(branch)).current()
         return load_schema(state, state.head.schema_hash)
 
-    def commits(
-        self,
-        branch: str = MAIN,
-        *,
-        limit: int | None = None,
-        where: Callable[[Commit], bool] | None = None,
-    ) -> list[Commit]:
-        """The commits of a branch, newest first."""
-        state = self._repository.manifest(self._repository.branch(branch)).current()
-        if where is None:
-            return history.list_commits(state, limit)
-        return [c for c in history.list_commits(state) if where(c)][:limit]
-
-    def commit(self, commit_id: str) -> Commit:
-        """One commit by id, from whichever branch has it."""
-        return locate_commit(self._repository, commit_id)[1]
-
     def query(
         self,
         text: str,
@@ -153,6 +134,17 @@ class Graph(WriteMethods):
         """
         chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
         return Diff(self._repository, self._reader.state(old), self._reader.state(new), chosen)
+
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """How a read query would be carried out: steps, estimates, access paths and reasons."""
+        return self._reader.explain(text, name, branch, at, options)
 
     def export(
         self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None
@@ -215,17 +207,6 @@ class Graph(WriteMethods):
                 details={"type_key": type_key, "id": id},
             )
         return images(self._reader.schema(snapshot).type(type_key), table, found)[0]
-
-    # -- branches ----------------------------------------------------------------------------------
-
-    def branches(self) -> list[str]:
-        """The names of all branches."""
-        return list(all_branches(self._repository.main.current()))
-
-    def create_branch(self, name: str, from_: str = MAIN) -> Branch:
-        """Fork a branch at the head of another. Costs the same whatever the graph holds."""
-        self._transaction.require_writable()
-        return create_branch(self._repository, name, from_)
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from omnigraph.errors import (
-    CommitNotFound,
     InvalidInput,
     LanguageError,
     OmnigraphError,
@@ -18,6 +17,7 @@ from omnigraph.errors import (
     QueryCancelled,
     QueryNotFound,
     QueryTimeout,
+    RefNotFound,
     ResourceLimit,
 )
 from omnigraph.graph import Graph
@@ -112,7 +112,7 @@ def test_bad_input_is_a_typed_error(
 
 
 def test_a_commit_that_does_not_exist_is_not_found(museum: Graph) -> None:
-    with pytest.raises(CommitNotFound):
+    with pytest.raises(RefNotFound):
         museum.query(ALL, at="01JUNKJUNKJUNKJUNKJUNKJUNK")
 
 

@@ -71,6 +71,7 @@ class Report:
 
     files: Sequence[str] | Mapping[int, str] = ()
     lines_before: Sequence[int] | Mapping[int, int] = ()
+    shown_max: int = VIOLATIONS_SHOWN_MAX
     shown: list[Violation] = field(default_factory=list)
     total: int = 0
     rules: set[Rule] = field(default_factory=set)
@@ -81,7 +82,7 @@ class Report:
     @property
     def is_full(self) -> bool:
         """Whether further violations are only counted."""
-        return len(self.shown) >= VIOLATIONS_SHOWN_MAX
+        return len(self.shown) >= self.shown_max
 
     def add(self, violation: Violation) -> None:
         self.total += 1
@@ -99,7 +100,7 @@ class Report:
         self.total += total
 
     def room(self) -> int:
-        return max(VIOLATIONS_SHOWN_MAX - len(self.shown), 1)
+        return max(self.shown_max - len(self.shown), 1)
 
     def place(self, rows: pa.Table, at: int) -> tuple[str | None, int | None]:
         """Where a row was read: its file and line, as far as they are known."""

@@ -21,8 +21,8 @@ from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.equality import comparable, same_rows
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.storage.delta import NEW, OLD, ROW_ID, SCAN_SHARE, gather, row_pairs
-from omnigraph.storage.tables import PinnedTable
+from omnigraph.storage.delta import NEW, OLD, SCAN_SHARE, gather, row_pairs
+from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -235,6 +235,11 @@ def _images(side: Side | None, rows: Any) -> Iterator[dict[str, Any]]:
     if side is None or rows is None:
         return
     for row in images(side.owner, side.table, rows):
-        del row["id"]
-        ends = {_ENDS[name]: row.pop(name) for name in _ENDS if name in row}
-        yield {"properties": row, **({"endpoints": ends} if ends else {})}
+        yield image_of(row)
+
+
+def image_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One entity as an image: its properties, and the ends of an edge beside them."""
+    ends = {_ENDS[name]: row[name] for name in _ENDS if name in row}
+    properties = {n: value for n, value in row.items() if n != "id" and n not in _ENDS}
+    return {"properties": properties, **({"endpoints": ends} if ends else {})}

@@ -24,18 +24,12 @@ from omnigraph.manifest.targets import resolve
 from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
 from omnigraph.query.plan import ReadPlan
-from omnigraph.read.access import (
-    Access,
-    ProbingTables,
-    SnapshotTables,
-    Touches,
-    TypeUse,
-    choose_probed,
-    type_use,
-)
+from omnigraph.read.access import ProbingTables, SnapshotTables, TypeUse, type_use
 from omnigraph.read.cache import Cache, shared_cache
+from omnigraph.read.choice import Access, Touches, choose_access
 from omnigraph.read.delta import State
 from omnigraph.read.evaluate import Evaluator
+from omnigraph.read.explain import Explanation, explain_read
 from omnigraph.read.limits import Guard, Limits
 from omnigraph.read.match import Matcher
 from omnigraph.read.output import Answer, EntityForm, Output, needed_variables
@@ -45,6 +39,7 @@ from omnigraph.read.rank import Ranker
 from omnigraph.read.result import Result, Target
 from omnigraph.read.search.searcher import Searcher
 from omnigraph.read.store import ArrayStore, default_store
+from omnigraph.read.tables import Recent
 from omnigraph.schema import AcceptedSchema
 
 PREPARED_MAX: Final = 512
@@ -98,6 +93,7 @@ class Reader:
         self.store = store if store is not None else default_store()
         self.embedder = embedder
         self.touches = Touches()
+        self.recent = Recent()
         self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
         self._schemas: _Kept[str, AcceptedSchema] = _Kept(SCHEMAS_MAX)
         self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
@@ -120,6 +116,23 @@ class Reader:
         bound = bind_parameters(prepared.plan.parameters, params, mode=options.parameter_mode)
         target = Target(None, at) if at is not None else Target(tables.snapshot.branch.name, None)
         return _Run(self, tables, prepared, bound, options, guard).result(target)
+
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """What a read query would do, and why; it is not run."""
+        options = options or STANDARD
+        tables = self.tables(self.pin(branch, at))
+        prepared = self.prepare(text, name, tables, options.file)
+        choice = choose_access(
+            tables, prepared.plan, prepared.use, options.access, self.touches, note=False
+        )
+        return explain_read(tables, prepared.plan, prepared.needed, choice)
 
     # Pinning and compiling
 
@@ -162,7 +175,9 @@ class Reader:
         found = self._tables.get(key)
         if found is None:
             schema = self.schema(snapshot)
-            found = SnapshotTables(self.repository, snapshot, schema, self.cache, self.store)
+            found = SnapshotTables(
+                self.repository, snapshot, schema, self.cache, self.recent, self.store
+            )
             self._tables.keep(key, found)
         return found
 
@@ -249,7 +264,7 @@ class _Run:
         tables, use, access = self.tables, self.prepared.use, self.options.access
         if access != "probe" and tables.is_loaded(use):
             return tables
-        probed = choose_probed(tables, self.plan, use, access, self.reader.touches)
+        probed = choose_access(tables, self.plan, use, access, self.reader.touches).probed
         return ProbingTables(tables, use, probed) if probed else self._loaded()
 
     def _loaded(self) -> SnapshotTables:

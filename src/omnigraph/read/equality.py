@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from omnigraph.storage.blobs import blob_values, is_blob_type
-from omnigraph.storage.delta import ROW_ID
-from omnigraph.storage.tables import PinnedTable
+from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.read.values import Mask
+    from omnigraph.schema import EdgeType, NodeType
 
 BLOB_BATCH_ROWS: Final = 64
 """Blobs may be large: only a few are in memory at a time."""
@@ -114,3 +114,36 @@ def _digest(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return f"{len(value)}:{hashlib.sha256(value).hexdigest()}"
+
+
+def compared_images(
+    owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table, named_by: NodeType | EdgeType
+) -> list[dict[str, Any]]:
+    """Rows as mappings whose values are equal exactly when nobody could tell them apart.
+
+    Only good for comparing. Properties go by the names that ``named_by`` has for them; what it does
+    not have is left out, and so is the id.
+    """
+    names = {item.property_id: name for name, item in named_by.properties.items()}
+    rows = comparable(table, rows)
+    columns = {}
+    for column in owner.columns():
+        name = column.name if column.property_id is None else names.get(column.property_id)
+        if name is not None and name != "id":
+            columns[name] = _distinguishable(rows[column.name].combine_chunks())
+    return [{name: values[at] for name, values in columns.items()} for at in range(rows.num_rows)]
+
+
+def _distinguishable(array: pa.Array) -> list[Any]:
+    """Values as Python has them, but floats as their bits."""
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_floating(kind):
+        bits = np.dtype(f"u{kind.bit_width // 8}")
+        numbers = np.ascontiguousarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+        found = numbers.view(bits).tolist()
+        return [b if v else None for b, v in zip(found, np.asarray(array.is_valid()), strict=True)]
+    if pa.types.is_nested(kind) and pa.types.is_floating(kind.value_type):
+        return [None if item is None else np.array(item).tobytes() for item in array.to_pylist()]
+    return list(array.to_pylist())

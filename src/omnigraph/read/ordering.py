@@ -58,6 +58,24 @@ def estimate_scan(variable: PatternVariable, rows: Rows, restricted: Collection[
     return found
 
 
+def estimate_growth(
+    expand: Expand,
+    near: EntityType | None,
+    found: PatternVariable,
+    edge: PatternVariable | None,
+    rows: Rows,
+    restricted: Collection[str] = (),
+) -> float:
+    """How many acceptable neighbours an entity has on average. ``near``: its type, if known."""
+    starts = rows(near if near is not None else found.type)
+    degree = rows(expand.edge) / max(1, starts)
+    growth = float(degree ** min(expand.max_hops, HOPS_COUNTED_MAX))
+    for item in (found, edge):
+        for condition in item.predicates if item is not None else ():
+            growth *= selectivity(condition)
+    return growth * EQUAL_SHARE if found.name in restricted else growth
+
+
 def order_steps(
     pattern: Pattern,
     known: Collection[str],
@@ -151,20 +169,15 @@ class _Ordering:
         near, far = expand.source, expand.target
         if near not in self._known:
             near, far = far, near
-        found = self._variables[far]
-        near_type = self._variables[near].type if near in self._variables else None
-        starts = self._rows(near_type) if near_type is not None else self._rows(found.type)
-        degree = self._rows(expand.edge) / max(1, starts)
-        growth = float(degree ** min(expand.max_hops, HOPS_COUNTED_MAX))
-        tested = [found]
-        if expand.edge_variable is not None:
-            tested.append(self._variables[expand.edge_variable])
-        for item in tested:
-            for condition in item.predicates:
-                growth *= selectivity(condition)
-        if far in self._restricted:
-            growth *= EQUAL_SHARE
-        return growth
+        known = self._variables.get(near)
+        return estimate_growth(
+            expand,
+            None if known is None else known.type,
+            self._variables[far],
+            self._edge(expand),
+            self._rows,
+            self._restricted,
+        )
 
     def _next_scan(self) -> PatternVariable | None:
         """Of what is not connected to anything known, the variable with the fewest entities."""

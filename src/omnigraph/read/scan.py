@@ -76,13 +76,21 @@ def _by_key(
     """The node that an equality on a string key names: its id is the key."""
     kind = table.kind
     assert isinstance(kind, NodeType)
+    named = names_key(kind, variable.predicates)
+    if named is None:
+        return None
+    value = evaluator.literal(named.right).value
+    found = table.find(value) if isinstance(value, str) else _NONE
+    return found, tuple(other for other in variable.predicates if other is not named)
+
+
+def names_key(kind: NodeType, predicates: Sequence[Expression]) -> Compare | None:
+    """The condition that names a node by its key, where the key is one string."""
     if len(kind.key_properties) != 1 or not kind.properties[kind.key_properties[0]].type.is_string:
         return None
-    for item in variable.predicates:
-        if _is_equality(item, kind.key_properties[0]):
-            value = evaluator.literal(item.right).value  # type: ignore[union-attr]
-            found = table.find(value) if isinstance(value, str) else _NONE
-            return found, tuple(other for other in variable.predicates if other is not item)
+    for item in predicates:
+        if isinstance(item, Compare) and _is_equality(item, kind.key_properties[0]):
+            return item
     return None
 
 

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import CorruptData
 from omnigraph.storage.lance_errors import translated
-from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
+from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef, TableStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROW_ID: Final = "_rowid"
 ADDRESS: Final = "_rowaddr"
 OLD: Final = "old_row"
 NEW: Final = "new_row"

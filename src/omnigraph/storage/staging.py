@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.delta import addresses
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.tables import PinnedTable, StagedWrite
 from omnigraph.storage.tiers import choose_fragments
@@ -151,6 +152,38 @@ def stage_change(
         rows,
         locate(table, rows["id"]),
         removed=locate(table, deleted.filter(pc.invert(written))),
+    )
+
+
+def stage_known(
+    table: PinnedTable,
+    rows: pa.Table | None,
+    row_ids: pa.Array,
+    removed: pa.Array,
+    properties: Mapping[str, str],
+    *,
+    type_key: str,
+) -> StagedWrite:
+    """The same by row ids, for callers that know them: nothing is looked up by id.
+
+    ``row_ids`` says for each row which stored row it replaces (null: it is new); ``removed`` are
+    row ids that go away.
+    """
+    import pyarrow.compute as pc
+
+    if rows is None:
+        return _stage(table, "delete", properties, removed=_known(table, None, removed))
+    _require_distinct(rows, type_key)
+    replaces = pc.is_valid(row_ids)
+    replacement = rows.filter(replaces)
+    return _stage(
+        table,
+        "change",
+        properties,
+        added=rows.filter(pc.invert(replaces)),
+        replacing=_known(table, replacement["id"], row_ids.filter(replaces)),
+        replacement=replacement,
+        removed=_known(table, None, removed),
     )
 
 
@@ -404,6 +437,13 @@ def _require_distinct(rows: pa.Table, type_key: str) -> None:
     counts = rows.group_by("id").aggregate([("id", "count")])
     twice = counts.filter(pc.greater(counts["id_count"], 1))
     raise KeyConflict(type_key, twice["id"][0].as_py())
+
+
+def _known(table: PinnedTable, ids: Any, row_ids: pa.Array) -> Located | None:
+    """Rows whose row ids are known, at the addresses they have at this version."""
+    if not len(row_ids):
+        return None
+    return Located(ids, row_ids.to_numpy(), addresses(table, row_ids).to_numpy())
 
 
 def _located(id_type: pa.DataType) -> Located:

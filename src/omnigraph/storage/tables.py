@@ -36,6 +36,7 @@ INDEX_CACHE_BYTES = 256 << 20  # one Lance session serves the whole process
 METADATA_CACHE_BYTES = 256 << 20
 OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
+ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
 _VERSION_MAX = 2**64 - 1
 
 _session: Any = None
@@ -363,6 +364,14 @@ class TableStore:
             )
         hit("fork.after_ref")
         return TableRef(ref.path, name, ref.version)
+
+    def drop_fork(self, path: str, name: str) -> None:
+        """Remove a physical branch with its files; one that is gone already is fine.
+
+        Done object by object: Lance's own deletion refuses what a crash left half deleted.
+        """
+        self.objects.delete(f"{path}/_refs/branches/{name}.json")
+        self.objects.delete_prefix(f"{path}/tree/{name}")
 
     # -- inside ------------------------------------------------------------------------------------
 

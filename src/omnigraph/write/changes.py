@@ -8,7 +8,7 @@ set: endpoint types must not lose nodes, and edge types must not gain edges, bef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
@@ -26,6 +26,17 @@ from omnigraph.write.stored import StoredSnapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Where the entities of a change are stored, for writers that know: as row ids.
+
+    ``written`` is parallel to the rows of the change, null for an entity that is new.
+    """
+
+    written: pa.Array
+    removed: pa.Array
 
 
 class Preparer:
@@ -71,10 +82,26 @@ class Preparer:
     ) -> PreparedWrite:
         """Check and stage everything and collect the requirements. Nothing becomes visible."""
         report = Report() if report is None else report
-        evaluate(self._schema, image, self.stored, report, cascaded=cascaded)
+        self.check(image, report, cascaded=cascaded)
         report.raise_any()
+        return self.stage(image, info, expected_head=expected_head)
+
+    def check(self, image: Image, report: Report, *, cascaded: bool = False) -> None:
+        """Evaluate every constraint over the image."""
+        evaluate(self._schema, image, self.stored, report, cascaded=cascaded)
+
+    def stage(
+        self,
+        image: Image,
+        info: WriteInfo,
+        *,
+        known: Mapping[str, KnownRows] | None = None,
+        expected_head: str | None = None,
+    ) -> PreparedWrite:
+        """Stage an image that was checked, and collect the requirements."""
         properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: info.kind}
-        tables = [self._stage(key, image[key], properties) for key in sorted(image)]
+        known = known or {}
+        tables = [self._stage(key, image[key], properties, known.get(key)) for key in sorted(image)]
         return PreparedWrite(
             self._operation_id,
             self._snapshot,
@@ -82,13 +109,17 @@ class Preparer:
             tuple(table for table in tables if table is not None),
             nodes_that_must_stay(self._schema, self._snapshot, _writes_rows(image)),
             edges_that_must_not_appear(self._schema, self._snapshot, _loses_rows(image)),
-            expected_head,
+            expected_head=expected_head,
         )
 
     # -- staging -----------------------------------------------------------------------------------
 
     def _stage(
-        self, key: str, change: TypeImage, properties: Mapping[str, str]
+        self,
+        key: str,
+        change: TypeImage,
+        properties: Mapping[str, str],
+        known: KnownRows | None,
     ) -> PreparedTable | None:
         rows = None if change.final is None else _without_places(change.final)
         if not change.replaces_all and not (rows is not None and rows.num_rows):
@@ -97,7 +128,12 @@ class Preparer:
             return None
         pin = self._pin(key)
         table = writable(self._repository, pin, self._snapshot.branch)
-        staged = _staged(table, key, change, rows, properties)
+        if known is not None:
+            staged = staging.stage_known(
+                table, rows, known.written, known.removed, properties, type_key=key
+            )
+        else:
+            staged = _staged(table, key, change, rows, properties)
         return PreparedTable(pin, staged) if has_effect(staged) else None
 
     def _pin(self, key: str) -> TablePin:

@@ -61,6 +61,11 @@ class Gathered:
         self.report.files = (*self.report.files, name)
         self._file = len(self.report.files) - 1
 
+    def place(self, line: int | None) -> str:
+        """A line of the current file, as messages show it."""
+        file = self.report.files[self._file]
+        return file if line is None else f"{file}:{line}"
+
     def occurs(self, key: str) -> None:
         """The type takes part in the load, also when no row of it comes."""
         self._parts.setdefault(key, [])

@@ -43,16 +43,14 @@ class StrictReader:
 
     def read(self, stream: IO[bytes], *, begins_file: bool = True) -> int:
         """All records of one stream of bytes; returns how many lines that were."""
-        number = 1
-        for block in _blocks(stream):
-            text = block
-            if number == 1 and begins_file:
-                text = block.removeprefix(BOM)
-            self._read_block(text, number)
-            number += block.count(b"\n")
+        lines = 0
+        for block, lines in _blocks(stream, self._gathered.place):
+            first = lines - block.count(b"\n") + 1
+            text = block.removeprefix(BOM) if first == 1 and begins_file else block
+            self._read_block(text, first)
             if self._progress is not None:
                 self._progress(len(block))
-        return number - 1
+        return lines
 
     def _read_block(self, block: bytes, first: int) -> None:
         groups, slow = group_lines(block, first)
@@ -172,7 +170,7 @@ class CompatibleReader:
         """All records of one stream; problems cite the number of the record."""
         data = stream.read(LINE_BYTES_MAX + 1)
         if len(data) > LINE_BYTES_MAX:
-            raise _too_long(len(data))
+            raise _too_long(len(data), self._gathered.place(None))
         try:
             text = data.removeprefix(BOM).decode("utf-8")
         except UnicodeDecodeError:
@@ -202,28 +200,38 @@ def _values(text: str) -> Iterator[Any]:
         yield value
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks that end where a line ends. Only the last may lack its newline."""
-    rest = b""
+def _blocks(stream: IO[bytes], place: Callable[[int], str]) -> Iterator[tuple[bytes, int]]:
+    """Blocks that end where a line ends, with the number of lines ended so far.
+
+    Only the last may lack its newline. ``place`` names a line in messages.
+    """
+    begun: list[bytes] = []
+    size = lines = 0
     while True:
         read = stream.read(BLOCK_BYTES)
         if not read:
             break
         cut = read.rfind(b"\n") + 1
-        if not cut:
-            rest += read
-            if len(rest) > LINE_BYTES_MAX:
-                raise _too_long(len(rest))
+        if cut:
+            block = b"".join((*begun, read[:cut]))
+            lines += block.count(b"\n")
+            yield block, lines
+            begun, size = [read[cut:]], len(read) - cut
             continue
-        block, rest = rest + read[:cut], read[cut:]
-        yield block
-    if rest:
-        yield rest
+        begun.append(read)
+        size += len(read)
+        if size > LINE_BYTES_MAX:
+            raise _too_long(size, place(lines + 1))
+    if size:
+        yield b"".join(begun), lines
 
 
-def _too_long(size: int) -> ResourceLimit:
+def _too_long(size: int, place: str) -> ResourceLimit:
     return ResourceLimit(
-        "bytes of one record", LINE_BYTES_MAX, size, remedy="Split the record; is it one line?"
+        f"bytes of the record at {place}",
+        LINE_BYTES_MAX,
+        size,
+        remedy="Write one record per line, and make records smaller.",
     )
 
 
