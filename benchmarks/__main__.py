@@ -19,7 +19,14 @@ from benchmarks.record import (
 )
 
 # In the order of a full run: quick ones first.
-NAMES = ("cli_startup", "language", "branch_create", "publish_contention", "commit_flatness")
+NAMES = (
+    "cli_startup",
+    "language",
+    "branch_create",
+    "publish_contention",
+    "merging",
+    "commit_flatness",
+)
 
 
 def main(arguments: list[str]) -> int:
