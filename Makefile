@@ -9,8 +9,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := src tests examples benchmarks
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# A command starts several times faster when Python may keep what it compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check crash bench docs format clean
+.PHONY: help setup demo test check crash oracle bench docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -44,9 +46,13 @@ format: $(READY)  ## format the code
 crash: $(READY)  ## kill processes at every failpoint and check the promises (up to 60 minutes)
 	@$(BIN)/python -m pytest tests/crash -m crash
 
+oracle: $(READY)  ## 20,000 random queries against brute force and DuckDB (about 20 minutes)
+	@OMNIGRAPH_ORACLE_QUERIES=20000 $(BIN)/python -m pytest tests/read/test_oracle.py -n 2
+
 bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m pytest -m bench
 
 docs: $(READY)  ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.docs.generate

@@ -24,8 +24,14 @@ NAMES = (
     "language",
     "branch_create",
     "publish_contention",
-    "merging",
+    "writing",
     "commit_flatness",
+    "merging",
+    "first_query",
+    "concurrency",
+    "social",
+    "peers",
+    "spark_load",
 )
 
 

@@ -1,19 +1,27 @@
-"""The nine social-100k queries: Omnigraph, Kuzu and DuckDB on the same data, calls alternating.
+"""The nine social-100k queries: Omnigraph, Kuzu, Ladybug and DuckDB on the same data, taking turns.
 
-Each engine runs in a process of its own and answers one call at a time, so that all of them see the
-same machine at the same moments. Rows are delivered as Python values. ``run()`` measures and
-returns a record; peers that are not installed are left out and named.
+``OMNIGRAPH_SOCIAL_DATA`` names the folder with the Parquet files (``nodes/`` and ``edges/``). All
+engines must give the same answers, and the published ones. Rows are delivered as Python values.
+Numbers are times in ms and shares: our total divided by a peer's.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import os
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
+
+from benchmarks.engines import Call, Engine, Open, cypher_call, graph_call
+from benchmarks.record import progress, spread
+
+DATA_ENVIRONMENT: Final = "OMNIGRAPH_SOCIAL_DATA"
+DATA: Final = "social-100k: 100,000 persons, 2,417,738 follows"
+WARM_UP: Final = "three calls of each query and engine"
+REPETITIONS: Final = 15
+BARS: Final = {"total/kuzu": 0.5, "total/duckdb": 1.0, "answers_that_differ": 0}
 
 SCHEMA: Final = """
 node Person { pid: I64 @key  name: String  gender: String  age: I32  birthday: Date
@@ -131,153 +139,117 @@ SQL: Final = {
 }
 KNOWN: Final = {"q8": 58_431_994, "q9": 45_206_592}
 
-OMNIGRAPH: Final = """
-import omnigraph, pyarrow.parquet as pq, sys, time, json
-sys.path.insert(0, sys.argv[3])
-from benchmarks.social import SCHEMA, NODES, EDGES, GQ
-data, where = sys.argv[1], sys.argv[2]
-graph = omnigraph.init(where + "/omnigraph", SCHEMA)
-tables = {}
-for name, (file, key) in NODES.items():
-    found = pq.read_table(f"{data}/nodes/{file}.parquet")
-    tables[name] = found.rename_columns([key if c == "id" else c for c in found.column_names])
-for name, (file, *_) in EDGES.items():
-    found = pq.read_table(f"{data}/edges/{file}.parquet")
-    tables[name] = found.set_column(0, "from", found["from"].cast("string")).set_column(
-        1, "to", found["to"].cast("string"))
-graph.load(tables, mode="append")
-queries = {name: f"query {name}() {{ {body} }}" for name, body in GQ.items()}
-def call(name): return [list(row.values()) for row in graph.query(queries[name]).rows()]
-"""
-KUZU: Final = """
-import kuzu, sys, json, time
-sys.path.insert(0, sys.argv[3])
-from benchmarks.social import NODES, EDGES, CYPHER
-data, where = sys.argv[1], sys.argv[2]
-import pyarrow.parquet as pq, pyarrow as pa
-con = kuzu.Connection(kuzu.Database(where + "/kuzu"))
-kinds = {pa.int64(): "INT64", pa.string(): "STRING", pa.float64(): "DOUBLE", pa.bool_(): "BOOL",
-         pa.date32(): "DATE", pa.int32(): "INT32"}
-for name, (file, key) in NODES.items():
-    schema = pq.read_schema(f"{data}/nodes/{file}.parquet")
-    columns = [(key if f.name == "id" else f.name, kinds.get(f.type, "STRING")) for f in schema]
-    body = ", ".join(f"{c} {t}" for c, t in columns)
-    con.execute(f"CREATE NODE TABLE {name}({body}, PRIMARY KEY({key}))")
-    con.execute(f'COPY {name} FROM "{data}/nodes/{file}.parquet"')
-for name, (file, source, target) in EDGES.items():
-    con.execute(f"CREATE REL TABLE {name}(FROM {source} TO {target})")
-    con.execute(f'COPY {name} FROM "{data}/edges/{file}.parquet"')
-ready = {name: con.prepare(text) for name, text in CYPHER.items()}
-def call(name): return con.execute(ready[name]).get_all()
-"""
-DUCKDB: Final = """
-import duckdb, sys, glob, os
-sys.path.insert(0, sys.argv[3])
-from benchmarks.social import SQL
-data = sys.argv[1]
-con = duckdb.connect()
-for path in glob.glob(f"{data}/*/*.parquet"):
-    name = os.path.splitext(os.path.basename(path))[0]
-    con.execute(f"CREATE TABLE {name} AS SELECT * FROM '{path}'")
-def call(name): return con.execute(SQL[name]).fetchall()
-"""
-LOOP: Final = """
-import time, json
-print("ready", flush=True)
-for line in sys.stdin:
-    started = time.perf_counter()
-    rows = call(line.strip())
-    passed = (time.perf_counter() - started) * 1000
-    print(json.dumps({"ms": passed, "rows": [list(r) for r in rows]}, default=str), flush=True)
-"""
+_KINDS: Final = {
+    "int64": "INT64",
+    "int32": "INT32",
+    "double": "DOUBLE",
+    "bool": "BOOL",
+    "date32[day]": "DATE",
+}
 
 
-class Engine:
-    """One engine in a process of its own."""
-
-    def __init__(self, name: str, python: str, code: str, data: Path, where: str) -> None:
-        self.name = name
-        root = str(Path(__file__).parents[1])
-        self._process = subprocess.Popen(
-            [python, "-c", code + LOOP, str(data), where, root],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        if self._line("ready") is None:
-            raise RuntimeError(f"{name} did not start")
-
-    def call(self, query: str) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{query}\n")
-        self._process.stdin.flush()
-        line = self._line("{")
-        if line is None:
-            raise RuntimeError(f"{self.name} ended during {query}")
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def _line(self, start: str) -> str | None:
-        """The next line that begins so; engines print other things too."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(start):
-                return line
-        return None
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=60)
+def run() -> dict[str, Any]:
+    data = Path(os.environ.get(DATA_ENVIRONMENT, ""))
+    if not (data / "nodes").is_dir():
+        raise SystemExit(f"set {DATA_ENVIRONMENT} to the folder of the social-100k files")
+    with tempfile.TemporaryDirectory() as where, ExitStack() as stack:
+        engines = []
+        for name in OPEN:
+            progress(f"  {name}")
+            engines.append(stack.enter_context(Engine("social", name, data, Path(where))))
+        return _measure(engines)
 
 
-def run(data: Path, peers_python: str | None, repetitions: int = 15) -> dict[str, Any]:
-    """Medians and fastest times of every query and engine, and whether the answers agree."""
-    with tempfile.TemporaryDirectory() as where:
-        engines = [Engine("omnigraph", sys.executable, OMNIGRAPH, data, where)]
-        missing = []
-        for name, code in (("kuzu", KUZU), ("duckdb", DUCKDB)):
-            try:
-                engines.append(Engine(name, peers_python or sys.executable, code, data, where))
-            except RuntimeError:
-                missing.append(name)
-        try:
-            return {**_measure(engines, repetitions), "missing": missing}
-        finally:
-            for engine in engines:
-                engine.close()
-
-
-def _measure(engines: list[Engine], repetitions: int) -> dict[str, Any]:
-    queries: dict[str, Any] = {}
+def _measure(engines: list[Engine]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"answers_that_differ": 0}
+    totals = dict.fromkeys((engine.name for engine in engines), 0.0)
     for query in GQ:
-        answers = {engine.name: engine.call(query)["rows"] for engine in engines}
+        answers = [_rounded(engine.rows(query, {})) for engine in engines]
+        known = KNOWN.get(query, answers[0][0][0])
+        if any(answer != answers[0] for answer in answers) or answers[0][0][0] != known:
+            numbers["answers_that_differ"] += 1
         for engine in engines:
-            engine.call(query)
+            engine.turn(query, [{}, {}])
         times: dict[str, list[float]] = {engine.name: [] for engine in engines}
-        for _ in range(repetitions):
+        for _ in range(REPETITIONS):
             for engine in engines:
-                times[engine.name].append(engine.call(query)["ms"])
-        queries[query] = {
-            "agree": len({json.dumps(_rounded(rows)) for rows in answers.values()}) == 1,
-            "known": KNOWN.get(query) in (None, answers["omnigraph"][0][0]),
-            "answer": answers["omnigraph"],
-            "ms": {name: _spread(found) for name, found in times.items()},
-        }
-    totals = {
-        engine.name: round(sum(q["ms"][engine.name]["median"] for q in queries.values()), 2)
-        for engine in engines
-    }
-    return {"queries": queries, "total_ms": totals, "repetitions": repetitions}
+                times[engine.name] += engine.turn(query, [{}])
+        for name, found in times.items():
+            totals[name] += median(found)
+        numbers[f"{query}/ms"] = {name: spread(found) for name, found in times.items()}
+    ours, *peers = totals
+    numbers |= {f"total/{name}": round(totals[ours] / totals[name], 4) for name in peers}
+    numbers["total_ms"] = {name: round(total, 2) for name, total in totals.items()}
+    return numbers
 
 
 def _rounded(rows: list[list[Any]]) -> list[list[Any]]:
     return [[round(v, 6) if isinstance(v, float) else v for v in row] for row in rows]
 
 
-def _spread(found: list[float]) -> dict[str, float]:
-    return {
-        "median": round(median(found), 3),
-        "fastest": round(min(found), 3),
-        "slowest": round(max(found), 3),
-    }
+# How each engine opens it
+
+
+def _open_omnigraph(data: Path, where: Path) -> Call:
+    import pyarrow.parquet as pq
+
+    def fill(graph: Any) -> None:
+        tables = {}
+        for name, (file, key) in NODES.items():
+            found = pq.read_table(data / "nodes" / f"{file}.parquet")
+            names = [key if column == "id" else column for column in found.column_names]
+            tables[name] = found.rename_columns(names)
+        for name, (file, *_) in EDGES.items():
+            found = pq.read_table(data / "edges" / f"{file}.parquet")
+            for at, end in enumerate(("from", "to")):
+                found = found.set_column(at, end, found[end].cast("string"))
+            tables[name] = found
+        graph.load(tables, mode="append")
+
+    queries = {name: f"query {name}() {{ {body} }}" for name, body in GQ.items()}
+    return graph_call(where / "omnigraph", {"schema": SCHEMA, **queries}, fill)
+
+
+def _open_cypher(module: str) -> Open:
+    def open_(data: Path, where: Path) -> Call:
+        import pyarrow.parquet as pq
+
+        engine: Any = __import__(module)
+        connection = engine.Connection(engine.Database(str(where / module)))
+        for name, (file, key) in NODES.items():
+            path = data / "nodes" / f"{file}.parquet"
+            columns = [
+                f"{key if field.name == 'id' else field.name} "
+                f"{_KINDS.get(str(field.type), 'STRING')}"
+                for field in pq.read_schema(path)
+            ]
+            body = ", ".join(columns)
+            connection.execute(f"CREATE NODE TABLE {name}({body}, PRIMARY KEY({key}))")
+            connection.execute(f'COPY {name} FROM "{path}"')
+        for name, (file, source, target) in EDGES.items():
+            connection.execute(f"CREATE REL TABLE {name}(FROM {source} TO {target})")
+            connection.execute(f'COPY {name} FROM "{data / "edges" / file}.parquet"')
+        return cypher_call(connection, CYPHER)
+
+    return open_
+
+
+def _open_duckdb(data: Path, where: Path) -> Call:
+    import duckdb
+
+    connection = duckdb.connect()
+    for path in data.glob("*/*.parquet"):
+        connection.execute(f"CREATE TABLE {path.stem} AS SELECT * FROM '{path}'")
+
+    def call(name: str, params: Any) -> Any:
+        return connection.execute(SQL[name]).fetchall()
+
+    return call
+
+
+OPEN: Final[dict[str, Open]] = {
+    "omnigraph": _open_omnigraph,
+    "kuzu": _open_cypher("kuzu"),
+    "ladybug": _open_cypher("ladybug"),
+    "duckdb": _open_duckdb,
+}

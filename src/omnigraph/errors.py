@@ -51,11 +51,16 @@
     │   └── CorruptData              what was read is not what was written
     ├── RecoveryRequired             an unfinished write is in the way and cannot be resolved now
     ├── Drift                        a table moved without being published
+    ├── ChangesRefused               a commit whose changes cannot be shown as changes of entities
+    ├── ChangeFeedGap                history that a reader of changes needs was cleaned up
     ├── FormatUnsupported            the graph's format is too old or too new for this program
     ├── ResourceLimit                a named limit was reached
     ├── QueryTimeout                 a query ran longer than it was allowed to
     ├── QueryCancelled               the caller no longer wanted the answer
-    └── EmbeddingFailure             a text could not be turned into a vector
+    ├── EmbeddingFailure             a text could not be turned into a vector
+    └── SparkFailure                 a Spark job could not be carried out
+        ├── SparkUnavailable         no session: not installed, no Java, no such cluster
+        └── SparkStalled             a job made no progress for too long and was given up
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
 mapping with structured facts and a ``remedy``: one sentence that says what to do. This module
@@ -507,6 +512,42 @@ class Drift(OmnigraphError):
     default_remedy = "Run `omnigraph recover` on the graph."
 
 
+class ChangesRefused(OmnigraphError):
+    """A commit without a parent, or one that changed the shape of a type that has entities."""
+
+    code = "change_diff_refusal"
+    status = 409
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, reason: str, commit_id: str, type_name: str | None = None) -> None:
+        about = "" if type_name is None else f" of {type_name}"
+        texts = {
+            "parentless_commit": "it is the first commit of the graph",
+            "schema_boundary": f"it changes the schema{about}",
+        }
+        super().__init__(
+            f"commit {commit_id} has no changes to show: {texts[reason]}",
+            details={"reason": reason, "graph_commit_id": commit_id}
+            | ({} if type_name is None else {"type_name": type_name}),
+        )
+        self.reason = reason
+
+
+class ChangeFeedGap(OmnigraphError):
+    """What a commit changed can no longer be read."""
+
+    code = "change_feed_gap"
+    status = 410
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, commit_id: str, cursor: str | None = None) -> None:
+        super().__init__(
+            f"the changes of commit {commit_id} were cleaned up and can no longer be read",
+            details={"first_unreadable_commit_id": commit_id}
+            | ({} if cursor is None else {"cursor": cursor}),
+        )
+
+
 class FormatUnsupported(OmnigraphError):
     code = "format_unsupported"
     status = 400
@@ -552,3 +593,23 @@ class EmbeddingFailure(OmnigraphError):
     code = "embedding_failure"
     status = 502
     default_remedy = "Check the embedding provider's settings, or pass a vector instead of a text."
+
+
+class SparkFailure(OmnigraphError):
+    """A job on Spark failed for a reason that is not the data's. Nothing of it is visible."""
+
+    code = "spark_failure"
+    default_remedy = "Look at the reason, and try again; nothing was written."
+
+
+class SparkUnavailable(SparkFailure):
+    code = "spark_unavailable"
+    status = 503
+    default_remedy = "Install the Spark extra and Java 17+, or load with `--engine local`."
+
+
+class SparkStalled(SparkFailure):
+    code = "spark_stalled"
+    status = 503
+    retryable = True
+    default_remedy = "Check that the cluster has live workers with free cores, then try again."

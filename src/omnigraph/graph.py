@@ -7,23 +7,23 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
+from omnigraph.history.methods import HistoryMethods
 from omnigraph.ids import new_ulid
-from omnigraph.manifest import history
 from omnigraph.manifest.create import create_graph
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.manifest.targets import locate_commit
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.explain import Explanation
 from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
@@ -33,6 +33,8 @@ from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.branch_methods import BranchMethods
+from omnigraph.write.committing import Attempt
+from omnigraph.write.load import LoadSpec, OneLoad
 
 if TYPE_CHECKING:
     import os
@@ -62,7 +64,7 @@ def open(
     return graph
 
 
-class Graph(BranchMethods):
+class Graph(BranchMethods, HistoryMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -102,23 +104,6 @@ class Graph(BranchMethods):
         state = self._repository.manifest(self._repository.branch(branch)).current()
         return load_schema(state, state.head.schema_hash)
 
-    def commits(
-        self,
-        branch: str = MAIN,
-        *,
-        limit: int | None = None,
-        where: Callable[[Commit], bool] | None = None,
-    ) -> list[Commit]:
-        """The commits of a branch, newest first."""
-        state = self._repository.manifest(self._repository.branch(branch)).current()
-        if where is None:
-            return history.list_commits(state, limit)
-        return [c for c in history.list_commits(state) if where(c)][:limit]
-
-    def commit(self, commit_id: str) -> Commit:
-        """One commit by id, from whichever branch has it."""
-        return locate_commit(self._repository, commit_id)[1]
-
     def query(
         self,
         text: str,
@@ -149,6 +134,17 @@ class Graph(BranchMethods):
         """
         chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
         return Diff(self._repository, self._reader.state(old), self._reader.state(new), chosen)
+
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """How a read query would be carried out: steps, estimates, access paths and reasons."""
+        return self._reader.explain(text, name, branch, at, options)
 
     def export(
         self, branch: str | None = None, at: str | None = None, types: Sequence[str] | None = None
@@ -207,6 +203,15 @@ class Graph(BranchMethods):
     def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
         return self._operator.finished()
+
+    def _open_load(
+        self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
+    ) -> OneLoad:
+        from omnigraph.spark.engine import choose_engine, open_load
+
+        if choose_engine(engine, spec) == "spark":
+            return open_load(spec, start, self._blobs, for_new_branch=for_new_branch)
+        return super()._open_load(spec, start, engine, for_new_branch)
 
     # -- being a handle ----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.graph import Graph
-from omnigraph.read.access import Access
+from omnigraph.read.choice import Access
 from omnigraph.read.engine import ReadOptions
 from omnigraph.syntax import SourceError
 from tests.read.graphs import CASES, load_graph

@@ -1,4 +1,5 @@
-"""Random graphs and queries: the engine against brute force, on every access path.
+"""Random graphs and queries: the engine against brute force, on every access path, and the
+relational part of it against DuckDB.
 
 ``OMNIGRAPH_ORACLE_QUERIES`` asks for more than the usual number; ``OMNIGRAPH_ORACLE_SEED`` for
 others.
@@ -7,6 +8,7 @@ others.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,34 +19,39 @@ import pytest
 from omnigraph.graph import Graph
 from omnigraph.query import bind_parameters, compile_query
 from omnigraph.query.plan import ReadPlan
-from omnigraph.read.access import Access
+from omnigraph.read import values
+from omnigraph.read.choice import Access
 from omnigraph.read.engine import ReadOptions
 from omnigraph.syntax import SourceError
 from tests.read.generate import Shape, random_query, random_records, random_shape
 from tests.read.graphs import make_graph
 from tests.read.oracle import Model, Oracle, same_rows
+from tests.read.sql_oracle import NotRelational, SqlOracle, close_rows, sql_database
 
 QUERIES = int(os.environ.get("OMNIGRAPH_ORACLE_QUERIES", "1000"))
 SEED = int(os.environ.get("OMNIGRAPH_ORACLE_SEED", "1"))
-GRAPHS = max(1, min(20, QUERIES // 50))
+GRAPHS = max(1, QUERIES // 50)
 TWIN = "twin"
+RELATIONAL_MIN = 0.05  # of the queries on any graph have to be within what SQL can say
 REJECTED_MAX = 0.2  # of the generated queries may fail to type-check, or the generator is useless
 
 
 def _model(graph: Graph) -> Model:
-    snapshot = graph.snapshot()
+    return Model(graph.schema(), {key: t.to_pylist() for key, t in _tables(graph).items()})
+
+
+def _tables(graph: Graph) -> dict[str, pa.Table]:
     tables = graph._repository.tables
-    entities = {key: _stored(tables.open(pin.ref).scan()) for key, pin in snapshot.pins.items()}
-    return Model(graph.schema(), entities)
+    return {key: _stored(tables.open(pin.ref).scan()) for key, pin in graph.snapshot().pins.items()}
 
 
-def _stored(table: pa.Table) -> list[dict[str, Any]]:
+def _stored(table: pa.Table) -> pa.Table:
     """Rows with dates and instants as the numbers they are stored as."""
     for at, field in enumerate(table.schema):
         if pa.types.is_date(field.type):
             number = pa.int32() if field.type == pa.date32() else pa.int64()
             table = table.set_column(at, field.name, table[field.name].cast(number))
-    return list(table.to_pylist())
+    return table
 
 
 def _text(head: str, clauses: list[str], tail: str) -> str:
@@ -58,30 +65,45 @@ def _rows(graph: Graph, text: str, params: dict[str, Any], access: Access) -> li
 
 
 @pytest.mark.parametrize("number", range(GRAPHS))
-def test_the_engine_agrees_with_brute_force(tmp_path: Path, number: int) -> None:
+def test_the_engine_agrees_with_brute_force_and_with_sql(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = Random(f"{SEED}/{number}")
     shape = random_shape(rng)
-    graph = make_graph(tmp_path / "g", shape.text(), random_records(rng, shape))
+    graph = make_graph(
+        tmp_path / "g",
+        shape.text(),
+        random_records(rng, shape),
+        indexed_early=number % 4 == 3,  # A-2: stale indexes
+    )
     if number % 2:
         graph.build_indexes()  # A-2: no answer depends on them
     if number % 3 == 0:
         graph.create_branch(TWIN)  # A-3: a branch without writes reads like its source
-    model = _model(graph)
-    done, tried = 0, 0
+    if number % 4 < 2:
+        monkeypatch.setattr(values, "WORDS_ROWS_MIN", 0)  # both ways to hold few strings
+    model, database = _model(graph), sql_database(_tables(graph))
+    done, tried, relational = 0, 0, 0
     while done < QUERIES // GRAPHS:
         tried += 1
-        done += _compare(graph, model, shape, Random(f"{SEED}/{number}/{tried}"))
+        plan = _compare(graph, model, shape, Random(f"{SEED}/{number}/{tried}"))
+        if plan is not None:
+            done += 1
+            relational += _compare_with_sql(graph, database, *plan)
     assert tried - done <= REJECTED_MAX * tried
+    assert relational >= RELATIONAL_MIN * done
 
 
-def _compare(graph: Graph, model: Model, shape: Shape, rng: Random) -> bool:
-    """Whether the query type-checked; fails when an answer is wrong."""
+def _compare(
+    graph: Graph, model: Model, shape: Shape, rng: Random
+) -> tuple[str, ReadPlan, dict[str, Any]] | None:
+    """The query, None if it does not type-check; fails when an answer is wrong."""
     head, clauses, tail, params = random_query(rng, shape)
     text = _text(head, clauses, tail)
     try:
         plan = compile_query(text, model.schema).plan
     except SourceError:
-        return False
+        return None
     assert isinstance(plan, ReadPlan)
     bound = bind_parameters(plan.parameters, params)
     expected = Oracle(model, plan, bound.values).rows()
@@ -96,6 +118,30 @@ def _compare(graph: Graph, model: Model, shape: Shape, rng: Random) -> bool:
     again = _rows(graph, _text(head, clauses, tail), params, "cache")
     assert again == found["cache"], f"{note}\nshuffled {clauses}"
     _check_limit(graph, text, params, plan, found["cache"])
+    return text, plan, params
+
+
+def _compare_with_sql(
+    graph: Graph, database: Any, text: str, plan: ReadPlan, params: dict[str, Any]
+) -> bool:
+    """Whether DuckDB could be asked; fails when it disagrees."""
+    oracle = SqlOracle(plan, bind_parameters(plan.parameters, params).values)
+    try:
+        expected = close_rows(oracle.rows(database, limited=bool(plan.order)))
+    except NotRelational:
+        return False
+    options = ReadOptions(entity_form="id")
+    found = close_rows(
+        [list(row.values()) for row in graph.query(text, params=params, options=options).rows()]
+    )
+    note = f"\n{text}\n{params}\n{oracle.text(limited=True)}\nexpected {expected}\nfound {found}"
+    if plan.order:
+        assert found == expected, note
+    elif plan.limit is None:
+        assert sorted(found) == sorted(expected), note
+    else:
+        assert len(found) == min(plan.limit, len(expected)), note
+        assert not Counter(found) - Counter(expected), note
     return True
 
 

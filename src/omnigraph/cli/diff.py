@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import UriOption
+from omnigraph.cli.arguments import PageTokenOption, UriOption
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
@@ -46,12 +46,7 @@ def diff(
         int | None,
         typer.Option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
     ] = None,
-    page_token: Annotated[
-        str | None,
-        typer.Option(
-            "--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False
-        ),
-    ] = None,
+    page_token: PageTokenOption = None,
 ) -> Result:
     """Show which entities differ, by value. ``+`` is only in TO, ``-`` only in FROM."""
     graph = omnigraph.open(call.address(uri).uri, read_only=True)
@@ -112,12 +107,18 @@ def change_lines(change: EntityChange) -> list[str]:
         head += f"  {ends['from']} -> {ends['to']}"
     if change.op != "update":
         return [head]
-    before, after = _flat(change.before), _flat(change.after)
-    names = sorted({*before, *after})
-    return [head] + [
-        f"    {name}: {_shown(before.get(name))} -> {_shown(after.get(name))}"
-        for name in names
-        if before.get(name) != after.get(name) or (name in before) != (name in after)
+    return [head, *image_lines(change.before, change.after)]
+
+
+def image_lines(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[str]:
+    """What is not the same in two images, a line per property; of one image, all that it holds."""
+    old, new = _flat(before), _flat(after)
+    if before is None or after is None:
+        return [f"    {name}: {_shown(value)}" for name, value in {**old, **new}.items()]
+    return [
+        f"    {name}: {_shown(old.get(name))} -> {_shown(new.get(name))}"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name) or (name in old) != (name in new)
     ]
 
 

@@ -14,6 +14,8 @@ from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.texts import QueryFileOption, SchemaFileOption, schema_of
 from omnigraph.query import compile_query, explain_json
 from omnigraph.query import explain as explain_plan
+from omnigraph.query.plan import WritePlan
+from omnigraph.schema import AcceptedSchema
 
 app = noun("Show how a query would be carried out.", single=True)
 
@@ -31,9 +33,31 @@ def explain(
         typer.Option("--uri", metavar="URI", help="The graph whose schema counts."),
     ] = None,
     schema: SchemaFileOption = None,
+    branch: Annotated[
+        str | None,
+        typer.Option("--branch", metavar="NAME", help="Which branch.", show_default=False),
+    ] = None,
 ) -> Result:
-    """Show the logical plan of a query: the same whatever the order of its clauses."""
-    accepted, _ = schema_of(call, uri, schema)
+    """Show how a query would be carried out: on a graph with estimates, access and reasons.
+
+    With a schema file instead of a graph: the logical plan, which is the same whatever the order of
+    the clauses. To see what a query really did, run it with ``query --analyze``.
+    """
     text = read_text(Path(query), "query file")
-    compiled = compile_query(text, accepted, name, file=query)
-    return Result(explain_json(compiled.plan), explain_plan(compiled.plan).splitlines())
+    if schema is not None:
+        accepted, _ = schema_of(call, uri, schema)
+        return _logical(text, accepted, name, query)
+    import omnigraph
+    from omnigraph.read.engine import ReadOptions
+
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    accepted = graph.schema() if branch is None else graph.schema(branch)
+    if isinstance(compile_query(text, accepted, name, file=query).plan, WritePlan):
+        return _logical(text, accepted, name, query)
+    found = graph.explain(text, name, branch, options=ReadOptions(file=query))
+    return Result(found.to_json(), found.lines())
+
+
+def _logical(text: str, schema: AcceptedSchema, name: str | None, file: str) -> Result:
+    plan = compile_query(text, schema, name, file=file).plan
+    return Result(explain_json(plan), explain_plan(plan).splitlines())

@@ -1,7 +1,7 @@
 """Which provider: read from the environment, once per use.
 
-A graph that never embeds needs none of this; a missing key is an error only when a text has to be
-embedded.
+A graph that never embeds needs none of this, not even the modules that speak HTTP; a missing key is
+an error only when a text has to be embedded.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from omnigraph.embed.http import GeminiProvider, OpenAIProvider, Patience
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Embedder, Provider
 from omnigraph.errors import EmbeddingFailure
+
+if TYPE_CHECKING:
+    from omnigraph.embed.http import Patience
 
 log = logging.getLogger("omnigraph.embed")
 
@@ -73,6 +75,8 @@ def provider_from(environment: Mapping[str, str]) -> Provider:
     base_url = environment.get(PREFIX + "BASE_URL") or known.base_url
     model = environment.get(PREFIX + "MODEL") or known.model
     key = _key(environment, kind, known)
+    from omnigraph.embed.http import GeminiProvider, OpenAIProvider
+
     patience = _patience(environment)
     if kind == "gemini":
         return GeminiProvider(base_url, model, key, patience)
@@ -92,6 +96,8 @@ def _key(environment: Mapping[str, str], kind: str, known: _Kind) -> str:
 
 
 def _patience(environment: Mapping[str, str]) -> Patience:
+    from omnigraph.embed.http import Patience
+
     standard = Patience()
     return Patience(
         timeout_ms=_number(environment, "TIMEOUT_MS", standard.timeout_ms, 1),

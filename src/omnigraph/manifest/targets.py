@@ -35,7 +35,7 @@ def resolve(repository: Repository, target: str) -> SnapshotPins:
     if target.isalnum() and find_anywhere(repository, target) is not None:
         return at_commit(repository, target)
     branch, at, moment = target.rpartition("@")
-    when = _moment(moment)
+    when = parse_moment(moment)
     if when is not None and (not at or branch in all_branches(main)):
         return at_time(repository, branch if at else MAIN, when)
     raise RefNotFound(
@@ -80,7 +80,7 @@ def at_commit(repository: Repository, commit_id: str) -> SnapshotPins:
 def at_time(repository: Repository, branch_name: str, when_us: int) -> SnapshotPins:
     """The state of a branch as of a moment: what its newest commit until then made."""
     branch = repository.branch(branch_name)
-    for commit in history.list_commits(repository.manifest(branch).current()):
+    for commit in history.iterate_commits(repository.manifest(branch).current()):
         if commit.created_at_us <= when_us:
             return repository.snapshot_at_commit(branch, commit.commit_id)
     raise CommitNotFound(f"branch {branch_name!r} has no commit that early")
@@ -94,7 +94,7 @@ def _explicit(repository: Repository, prefix: str, rest: str) -> SnapshotPins:
     if prefix == "commit":
         return at_commit(repository, rest)
     branch, at, moment = rest.rpartition("@")
-    when = _moment(moment)
+    when = parse_moment(moment)
     if when is None:
         raise InvalidInput(
             f"{moment!r} is not a time", remedy="Write it like 2026-05-01T12:00:00Z (UTC)."
@@ -102,7 +102,7 @@ def _explicit(repository: Repository, prefix: str, rest: str) -> SnapshotPins:
     return at_time(repository, branch if at else MAIN, when)
 
 
-def _moment(text: str) -> int | None:
+def parse_moment(text: str) -> int | None:
     """An ISO 8601 date or time in microseconds; without a zone it is UTC."""
     try:
         moment = datetime.fromisoformat(text)

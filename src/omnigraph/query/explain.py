@@ -71,6 +71,11 @@ def describe_step(step: Step) -> str:
     return next(_step_lines((step,), 0))
 
 
+def describe_answer(plan: ReadPlan) -> list[str]:
+    """What becomes of the matches: groups, order, limit and columns, one line each."""
+    return [_line(word, text, 0) for word, text in _tail(plan)]
+
+
 # Text
 
 

@@ -1,63 +1,32 @@
-"""Access paths: which types are read through the cache and which only where they are touched.
+"""Access: the types of a snapshot, read through the cache or only where they are touched.
 
-What is in memory is used. What is not, and is large, is looked up in the tables for the first few
-queries that ask for little of it, and loaded when it keeps being asked for. Both ways give the same
-rows in the same order.
+Both ways give the same rows in the same order; ``choice`` says which is taken.
 """
 
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.query.expressions import EntityType, Expression, PropertyOf, WholeEntity, walk
 from omnigraph.query.plan import Pattern, ReadPlan
-from omnigraph.query.steps import Scan, Step
 from omnigraph.read.cache import Cache
-from omnigraph.read.ordering import Rows, order_steps
-from omnigraph.read.probe import ProbedEdges, ProbedNodes
-from omnigraph.read.scan import has_lookup
+from omnigraph.read.frame import ORIGIN
+from omnigraph.read.ordering import Course, course_of, order_steps
+from omnigraph.read.probe import Edges, Nodes, ProbedEdges, ProbedNodes
 from omnigraph.read.store import ArrayStore
-from omnigraph.read.tables import CachedEdges, CachedNodes, Kept
+from omnigraph.read.tables import CachedEdges, CachedNodes, Kept, Recent
 from omnigraph.schema import AcceptedSchema, EdgeType
 
 if TYPE_CHECKING:
     from omnigraph.manifest.repository import Repository
     from omnigraph.storage.tables import PinnedTable
 
-Access = Literal["auto", "cache", "probe"]
-
-SMALL_ROWS_MAX: Final = 5_000
-"""A type of so few entities is loaded at once: that takes as long as looking one up."""
-TOUCHES_MAX: Final = 2
-"""A version that was looked up this often is loaded the next time."""
-STEPS_MAX: Final = 1_024
-"""Orders of evaluation that are remembered for one snapshot."""
-TOUCHED_MAX: Final = 4_096
-"""Versions whose touches are remembered."""
-
-
-class Touches:
-    """How often versions were looked up without being loaded. Thread-safe and bounded."""
-
-    def __init__(self) -> None:
-        self._counts: OrderedDict[object, int] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def add(self, key: object) -> int:
-        """Note a touch; returns how many there were before."""
-        with self._lock:
-            before = self._counts.pop(key, 0)
-            self._counts[key] = before + 1
-            while len(self._counts) > TOUCHED_MAX:
-                self._counts.popitem(last=False)
-            return before
-
+REMEMBERED_MAX: Final = 1_024
+"""Orders of evaluation, and other things about plans, that are remembered for one snapshot."""
 
 TypeUse: TypeAlias = Mapping[str, frozenset[str]]
 """Columns by type key."""
@@ -72,6 +41,8 @@ def type_use(plan: ReadPlan, schema: AcceptedSchema) -> TypeUse:
     expressions += [item.expression for item in plan.order]
     for expression in expressions:
         _expression_use(expression, kinds, schema, found)
+    for name in plan.tie_break:
+        found[kinds[name].key].add("id")
     return {key: frozenset(names) for key, names in found.items()}
 
 
@@ -109,27 +80,23 @@ def _expression_use(
             found.setdefault(part.type.key, set()).update(names)
 
 
-def starts_at_lookup(plan: ReadPlan, tables: SnapshotTables) -> bool:
-    """Whether a plan begins with nodes that an index can name, and only follows edges on."""
-    if plan.ranking is not None:
-        return False
-    steps = tables.steps(plan.pattern, (), ())
-    scans = [step for step in steps if isinstance(step, Scan)]
-    if not all(
-        has_lookup(tables.schema.nodes[item.variable.type.name], item.variable.predicates)
-        for item in scans
-    ):
-        return False
-    known = {item.name for item in plan.pattern.variables}
-    return all(_only_follows(item.pattern, known, tables.rows) for item in plan.pattern.anti_joins)
+_V = TypeVar("_V")
 
 
-def _only_follows(pattern: Pattern, known: Collection[str], rows: Rows) -> bool:
-    steps = order_steps(pattern, known, rows)
-    inner = {*known, *(item.name for item in pattern.variables)}
-    return not any(isinstance(step, Scan) for step in steps) and all(
-        _only_follows(item.pattern, inner, rows) for item in pattern.anti_joins
-    )
+class _Remembered(Generic[_V]):
+    """Values by the identity of a plan, or a part of one. Bounded; thread-safe."""
+
+    def __init__(self) -> None:
+        self._values: dict[object, tuple[object, _V]] = {}
+
+    def get(self, owner: object, more: object = None) -> _V | None:
+        found = self._values.get((id(owner), more))
+        return found[1] if found is not None and found[0] is owner else None
+
+    def keep(self, value: _V, owner: object, more: object = None) -> None:
+        if len(self._values) >= REMEMBERED_MAX:
+            self._values.clear()
+        self._values[id(owner), more] = (owner, value)
 
 
 class SnapshotTables:
@@ -141,8 +108,10 @@ class SnapshotTables:
         snapshot: SnapshotPins,
         schema: AcceptedSchema,
         cache: Cache,
+        recent: Recent,
         store: ArrayStore | None = None,
     ) -> None:
+        self.recent = recent
         self.store = store
         self.repository = repository
         self.snapshot = snapshot
@@ -150,22 +119,26 @@ class SnapshotTables:
         self.cache = cache
         self._nodes: dict[str, CachedNodes] = {}
         self._edges: dict[str, CachedEdges] = {}
-        self._steps: dict[object, tuple[Pattern, tuple[Step, ...]]] = {}
+        self._courses: _Remembered[Course] = _Remembered()
+        self._by_variable: _Remembered[Mapping[str, CachedNodes | CachedEdges]] = _Remembered()
+        self._loaded: _Remembered[int] = _Remembered()
 
     def rows(self, kind: EntityType) -> int:
         return self.snapshot.pin(kind.key).rows
 
-    def key(self, type_key: str) -> tuple[object, ...]:
-        """What names the content of a type for ever."""
+    def key(self, type_key: str) -> str:
+        """What names the content of a type for ever; a text, because its hash is kept."""
         ref = self.snapshot.pin(type_key).ref
-        return (self.repository.location.uri, self.repository.graph_id, ref)
+        uri, graph_id = self.repository.location.uri, self.repository.graph_id
+        return json.dumps([uri, graph_id, ref.path, ref.branch, ref.version])
 
     def nodes(self, name: str) -> CachedNodes:
         found = self._nodes.get(name)
         if found is None:
             kind = self.schema.nodes[name]
-            rows, key = self.snapshot.pin(kind.key).rows, self.key(kind.key)
-            found = CachedNodes(kind, rows, key, self.cache, self.opener(kind.key))
+            pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
+            opener = self.opener(kind.key)
+            found = CachedNodes(kind, pin, key, self.cache, opener, self.recent)
             self._nodes[name] = found
         return found
 
@@ -173,11 +146,11 @@ class SnapshotTables:
         found = self._edges.get(name)
         if found is None:
             kind = self.schema.edges[name]
-            rows, key = self.snapshot.pin(kind.key).rows, self.key(kind.key)
+            pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
             ends = (self.nodes(kind.source), self.nodes(kind.target))
             kept = None if self.store is None else partial(self._kept, kind)
             opener = self.opener(kind.key)
-            found = CachedEdges(kind, rows, key, self.cache, opener, *ends, kept)
+            found = CachedEdges(kind, pin, key, self.cache, opener, self.recent, *ends, kept)
             self._edges[name] = found
         return found
 
@@ -196,29 +169,42 @@ class SnapshotTables:
 
     def prepare(self, use: TypeUse) -> None:
         """Load what a plan reads, in one pass for each type."""
+        drops = self.cache.drops
         for key, names in use.items():
             self.table(key).prepare(names)
+        self._loaded.keep(drops, use)
+
+    def is_loaded(self, use: TypeUse) -> bool:
+        """Whether this was loaded before, and nothing was dropped from memory since."""
+        return self._loaded.get(use) == self.cache.drops
+
+    def by_variable(self, pattern: Pattern) -> Mapping[str, CachedNodes | CachedEdges]:
+        """The type of each variable of a pattern."""
+        found = self._by_variable.get(pattern)
+        if found is None:
+            found = {item.name: self.table(item.type.key) for item in pattern.variables}
+            self._by_variable.keep(found, pattern)
+        return found
 
     def opener(self, key: str) -> Callable[[], PinnedTable]:
         ref = self.snapshot.pin(key).ref
         return lambda: self.repository.tables.open(ref)
 
-    def steps(
+    def course(
         self,
         pattern: Pattern,
         known: Collection[str],
         restricted: Collection[str],
         needed: Collection[str] = (),
-    ) -> tuple[Step, ...]:
+    ) -> Course:
         """The order of evaluation: the same for every execution on this snapshot."""
-        key = (id(pattern), frozenset(known), frozenset(restricted), frozenset(needed))
-        found = self._steps.get(key)
-        if found is None or found[0] is not pattern:
-            if len(self._steps) >= STEPS_MAX:
-                self._steps.clear()
-            found = (pattern, tuple(order_steps(pattern, known, self.rows, restricted, needed)))
-            self._steps[key] = found
-        return found[1]
+        key = (frozenset(known), frozenset(restricted), frozenset(needed))
+        found = self._courses.get(pattern, key)
+        if found is None:
+            steps = order_steps(pattern, known, self.rows, restricted, needed)
+            found = course_of(steps, key[2] | ({ORIGIN} & key[0]))
+            self._courses.keep(found, pattern, key)
+        return found
 
 
 class ProbingTables:
@@ -228,23 +214,33 @@ class ProbingTables:
         self._base = base
         self._use = use
         self._probed = probed
-        self._nodes: dict[str, CachedNodes | ProbedNodes] = {}
-        self._edges: dict[str, CachedEdges | ProbedEdges] = {}
+        self._nodes: dict[str, Nodes] = {}
+        self._edges: dict[str, Edges] = {}
         self.rows = base.rows
-        self.steps = base.steps
+        self.course = base.course
 
-    def nodes(self, name: str) -> CachedNodes | ProbedNodes:
+    def by_variable(self, pattern: Pattern) -> Mapping[str, Nodes | Edges]:
+        return {
+            item.name: (
+                self.nodes(item.type.name)
+                if item.type.kind == "node"
+                else self.edges(item.type.name)
+            )
+            for item in pattern.variables
+        }
+
+    def nodes(self, name: str) -> Nodes:
         found = self._nodes.get(name)
         if found is None:
             found = self._base.nodes(name)
-            key = found.kind.key
-            if key in self._probed:
-                columns = self._use.get(key, frozenset())
-                found = ProbedNodes(found.kind, found.rows, self._base.opener(key), columns)
+            kind = self._base.schema.nodes[name]
+            if kind.key in self._probed:
+                columns = self._use.get(kind.key, frozenset())
+                found = ProbedNodes(kind, found.rows, self._base.opener(kind.key), columns)
             self._nodes[name] = found
         return found
 
-    def edges(self, name: str) -> CachedEdges | ProbedEdges:
+    def edges(self, name: str) -> Edges:
         found = self._edges.get(name)
         if found is None:
             found = self._base.edges(name)
@@ -256,41 +252,3 @@ class ProbingTables:
                 found = ProbedEdges(kind, found.rows, opener, columns, *ends)
             self._edges[name] = found
         return found
-
-
-def choose_probed(
-    tables: SnapshotTables, plan: ReadPlan, use: TypeUse, access: Access, touches: Touches
-) -> frozenset[str]:
-    """The types that this execution looks up instead of loading them."""
-    if access == "cache":
-        return frozenset()
-    if access == "probe":
-        can = starts_at_lookup(plan, tables)
-        return frozenset(use) | _ends(tables, use) if can else frozenset()
-    cold = [key for key in sorted(use) if _is_cold(tables, key, use[key])]
-    if not cold or not starts_at_lookup(plan, tables):
-        return frozenset()
-    touched = [touches.add(tables.key(key)) for key in cold]
-    if max(touched) >= TOUCHES_MAX:
-        return frozenset()
-    if any(key.startswith("node:") for key in cold):
-        # Edges in memory speak of ordinals that looked-up nodes do not have.
-        cold += [key for key in use if key.startswith("edge:")]
-    return frozenset(cold)
-
-
-def _ends(tables: SnapshotTables, use: TypeUse) -> frozenset[str]:
-    edges = [tables.schema.edges[key[5:]] for key in use if key.startswith("edge:")]
-    return frozenset(f"node:{end}" for edge in edges for end in (edge.source, edge.target))
-
-
-def _is_cold(tables: SnapshotTables, key: str, columns: Collection[str]) -> bool:
-    """Whether something large would have to be loaded."""
-    table = tables.table(key)
-    if table.rows <= SMALL_ROWS_MAX:
-        return False
-    if isinstance(table, CachedNodes):
-        return not table.has_columns(("id", *columns))
-    if not table.has_columns(columns):
-        return True
-    return not (table.has_adjacency("out") or table.has_adjacency("in"))

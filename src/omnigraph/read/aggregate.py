@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -41,10 +42,11 @@ def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
     keys = [_codes(item.expression, frame, evaluator) for item in output.keys]
     groups, first = group_rows([key for key in keys if key is not None], frame.rows)
     count = len(first) if output.keys else 1
+    members = _Members(groups, count, frame.weight)
     found: dict[Expression, Values] = {}
     for expression in expressions:
         assert isinstance(expression, Aggregate)
-        found[expression] = _aggregate(expression, frame, evaluator, groups, count)
+        found[expression] = _aggregate(expression, frame, evaluator, members)
     return Grouped(count, first, found)
 
 
@@ -94,34 +96,42 @@ def _arrow_codes(value: Values) -> Ints:
 # Aggregates
 
 
+@dataclass(frozen=True)
+class _Members:
+    """The group of each row, the number of groups, and how many matches each row stands for."""
+
+    groups: Ints
+    count: int
+    weight: Ints | None
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many matches each group has."""
+        return add_up(self.groups, self.count, self.weight)
+
+    def keep(self, valid: Mask) -> _Members:
+        weight = None if self.weight is None else self.weight[valid]
+        return _Members(self.groups[valid], self.count, weight)
+
+
 def _aggregate(
-    expression: Aggregate, frame: Frame, evaluator: Evaluator, groups: Ints, count: int
+    expression: Aggregate, frame: Frame, evaluator: Evaluator, members: _Members
 ) -> Values:
-    weight = frame.weight
     if isinstance(expression.argument, WholeEntity):
-        return _count(expression, groups, count, weight, None)
+        return Values(expression.type, members.sizes)
     value = evaluator.value(expression.argument, frame)
     if isinstance(value, Literal):
         value = repeated(value, frame.rows)
     valid = value.is_valid()
+    if valid is not None:
+        members = members.keep(valid)
     if expression.function == "count":
-        return _count(expression, groups, count, weight, valid)
+        return Values(expression.type, members.sizes)
     if valid is not None:
-        rows = np.flatnonzero(valid)
-        value, groups = value.take(rows), groups[rows]
-        weight = None if weight is None else weight[rows]
+        value = value.take(np.flatnonzero(valid))
     if expression.function in ("min", "max"):
-        return _extreme(expression, value, groups, count)
-    return _sum(expression, value.data, groups, count, weight)
-
-
-def _count(
-    expression: Aggregate, groups: Ints, count: int, weight: Ints | None, valid: Mask | None
-) -> Values:
-    if valid is not None:
-        groups = groups[valid]
-        weight = None if weight is None else weight[valid]
-    return Values(expression.type, add_up(groups, count, weight))
+        return _extreme(expression, value, members.groups, members.count)
+    return _sum(expression, value.data, members)
 
 
 def _extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> Values:
@@ -154,15 +164,13 @@ def _with_nulls(values: Values, present: Mask, kind: Any) -> Values:
     return Values(kind, pc.if_else(pa.array(present), values.data, None))
 
 
-def _sum(
-    expression: Aggregate, data: Ints, groups: Ints, count: int, weight: Ints | None
-) -> Values:
-    sizes = add_up(groups, count, weight)
+def _sum(expression: Aggregate, data: Ints, members: _Members) -> Values:
+    groups, count, sizes = members.groups, members.count, members.sizes
     totals: list[Any]
     if data.dtype.kind == "f":
         totals = _float_sums(data, groups, count)
     else:
-        totals = _integer_sums(data, groups, count, weight)
+        totals = _integer_sums(data, groups, count, members.weight)
     present = sizes > 0
     if expression.function == "avg":
         pairs = zip(totals, sizes.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Derived data kept in memory: bounded by bytes, least recently used goes first.
+"""Derived data kept in memory: bounded by bytes, what was not used for long goes first.
 
 Keys name immutable things (a version of a table and what was made of it), so an entry is never
 wrong, only gone. Something that several threads want at once is made once.
@@ -25,12 +25,29 @@ class Sized(Protocol):
 _T = TypeVar("_T", bound=Sized)
 
 
+class _Entry:
+    """What is kept, and whether somebody asked for it since an eviction last passed by."""
+
+    __slots__ = ("nbytes", "used", "value")
+
+    def __init__(self, value: Sized) -> None:
+        self.value = value
+        self.nbytes = value.nbytes
+        self.used = True
+
+
 class Cache:
-    """Thread-safe. An entry larger than the whole budget is handed out, but not kept."""
+    """Thread-safe. An entry larger than the whole budget is handed out, but not kept.
+
+    A hit takes no lock: it only marks the entry. Eviction goes from the oldest on and lets entries
+    that were used since it last met them stay one more round.
+    """
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
-        self._entries: OrderedDict[Hashable, Sized] = OrderedDict()
+        self.drops = 0
+        """Grows whenever something goes: as long as it stands still, what was there still is."""
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
         self._making: dict[Hashable, threading.Lock] = {}
@@ -44,17 +61,18 @@ class Cache:
 
     def peek(self, key: Hashable) -> Any | None:
         """What is there, without making it."""
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
-            return found
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        entry.used = True
+        return entry.value
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """What is there, or what ``make`` returns."""
-        found = self.peek(key)
-        if found is not None:
-            return cast(_T, found)
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.used = True
+            return cast(_T, entry.value)
         with self._lock:
             turn = self._making.setdefault(key, threading.Lock())
         with turn:
@@ -70,14 +88,26 @@ class Cache:
         with self._lock:
             self._entries.clear()
             self._bytes = 0
+            self.drops += 1
 
     def _keep(self, key: Hashable, made: Sized) -> None:
+        entry = _Entry(made)
         with self._lock:
-            self._entries[key] = made
-            self._bytes += made.nbytes
+            self._entries[key] = entry
+            self._bytes += entry.nbytes
+            if entry.nbytes > self.bytes_max:
+                self._drop(key)
             while self._bytes > self.bytes_max:
-                _, dropped = self._entries.popitem(last=False)
-                self._bytes -= dropped.nbytes
+                oldest = next(iter(self._entries))
+                if self._entries[oldest].used:
+                    self._entries[oldest].used = False
+                    self._entries.move_to_end(oldest)
+                else:
+                    self._drop(oldest)
+
+    def _drop(self, key: Hashable) -> None:
+        self._bytes -= self._entries.pop(key).nbytes
+        self.drops += 1
 
 
 _shared: Cache | None = None

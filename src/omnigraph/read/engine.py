@@ -11,29 +11,25 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from omnigraph.embed import Embedder, embedder_from_environment
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.targets import resolve
 from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
 from omnigraph.query.plan import ReadPlan
-from omnigraph.read.access import (
-    Access,
-    ProbingTables,
-    SnapshotTables,
-    Touches,
-    TypeUse,
-    choose_probed,
-    type_use,
-)
+from omnigraph.read.access import ProbingTables, SnapshotTables, TypeUse, type_use
 from omnigraph.read.cache import Cache, shared_cache
+from omnigraph.read.choice import Access, Touches, choose_access
 from omnigraph.read.delta import State
 from omnigraph.read.evaluate import Evaluator
+from omnigraph.read.explain import Explanation, explain_read
 from omnigraph.read.limits import Guard, Limits
 from omnigraph.read.match import Matcher
 from omnigraph.read.output import Answer, EntityForm, Output, needed_variables
@@ -43,6 +39,7 @@ from omnigraph.read.rank import Ranker
 from omnigraph.read.result import Result, Target
 from omnigraph.read.search.searcher import Searcher
 from omnigraph.read.store import ArrayStore, default_store
+from omnigraph.read.tables import Recent
 from omnigraph.schema import AcceptedSchema
 
 PREPARED_MAX: Final = 512
@@ -66,6 +63,9 @@ class ReadOptions:
     cancelled: threading.Event | None = None
 
 
+STANDARD: Final = ReadOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A read query ready to run: its plan and what the plan looks at."""
@@ -73,6 +73,8 @@ class Prepared:
     plan: ReadPlan
     use: TypeUse
     needed: frozenset[str]
+    names: tuple[str, ...]
+    """The columns of the answer."""
 
 
 class Reader:
@@ -91,9 +93,11 @@ class Reader:
         self.store = store if store is not None else default_store()
         self.embedder = embedder
         self.touches = Touches()
+        self.recent = Recent()
         self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
         self._schemas: _Kept[str, AcceptedSchema] = _Kept(SCHEMAS_MAX)
         self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
+        self._newest: _Kept[str, tuple[ManifestState, SnapshotTables]] = _Kept(SNAPSHOTS_MAX)
 
     def query(
         self,
@@ -105,21 +109,37 @@ class Reader:
         options: ReadOptions | None = None,
     ) -> Result:
         """Run one read query of a text on a branch, or on the state a commit made."""
-        options = options or ReadOptions()
+        options = options or STANDARD
         guard = Guard(options.limits, options.cancelled)
-        snapshot = self.pin(branch, at)
-        tables = self.tables(snapshot)
+        tables = self.newest(branch or MAIN) if at is None else self.tables(self.pin(branch, at))
         prepared = self.prepare(text, name, tables, options.file)
         bound = bind_parameters(prepared.plan.parameters, params, mode=options.parameter_mode)
-        target = Target(None, at) if at is not None else Target(snapshot.branch.name, None)
+        target = Target(None, at) if at is not None else Target(tables.snapshot.branch.name, None)
         return _Run(self, tables, prepared, bound, options, guard).result(target)
+
+    def explain(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> Explanation:
+        """What a read query would do, and why; it is not run."""
+        options = options or STANDARD
+        tables = self.tables(self.pin(branch, at))
+        prepared = self.prepare(text, name, tables, options.file)
+        choice = choose_access(
+            tables, prepared.plan, prepared.use, options.access, self.touches, note=False
+        )
+        return explain_read(tables, prepared.plan, prepared.needed, choice)
 
     # Pinning and compiling
 
     def pin(self, branch: str | None = None, at: str | None = None) -> SnapshotPins:
         """The newest state of a branch, or the state that a commit, a tag or a moment names."""
         if at is None:
-            return self.repository.snapshot(self.repository.branch(branch or "main"))
+            return self.repository.snapshot(self.repository.branch(branch or MAIN))
         if branch is not None:
             return self.repository.snapshot_at_commit(self.repository.branch(branch), at)
         return resolve(self.repository, at)
@@ -138,13 +158,26 @@ class Reader:
             self._schemas.keep(snapshot.schema_hash, found)
         return found
 
+    def newest(self, name: str) -> SnapshotTables:
+        """The types of the newest snapshot of a branch: known as long as its state is the same."""
+        branch = self.repository.branch(name)
+        state = self.repository.manifest(branch).current()
+        known = self._newest.get(branch.incarnation)
+        if known is not None and known[0] is state:
+            return known[1]
+        tables = self.tables(SnapshotPins.of(branch, state))
+        self._newest.keep(branch.incarnation, (state, tables))
+        return tables
+
     def tables(self, snapshot: SnapshotPins) -> SnapshotTables:
         """The types of a snapshot, shared by everybody who reads it."""
         key = (snapshot.branch.incarnation, snapshot.manifest_version, snapshot.commit_id)
         found = self._tables.get(key)
         if found is None:
             schema = self.schema(snapshot)
-            found = SnapshotTables(self.repository, snapshot, schema, self.cache, self.store)
+            found = SnapshotTables(
+                self.repository, snapshot, schema, self.cache, self.recent, self.store
+            )
             self._tables.keep(key, found)
         return found
 
@@ -161,7 +194,9 @@ class Reader:
             compiled.require_read()
             assert isinstance(compiled.plan, ReadPlan)
             plan = compiled.plan
-            found = Prepared(plan, type_use(plan, tables.schema), needed_variables(plan))
+            names = tuple(item.name for item in plan.columns)
+            use = type_use(plan, tables.schema)
+            found = Prepared(plan, use, needed_variables(plan), names)
             self._prepared.keep(key, found)
         return found
 
@@ -208,24 +243,31 @@ class _Run:
         return self.prepared.plan
 
     def result(self, target: Target) -> Result:
-        base, plan = self.tables, self.plan
         now_ms = int(time.time() * 1000)
-        probed = choose_probed(
-            base, plan, self.prepared.use, self.options.access, self.reader.touches
-        )
         profile = Profile(self.options.profile)
         try:
-            data = self._answer(self._reached(probed), now_ms, profile)
+            data = self._answer(self._reached(), now_ms, profile)
         except TooWide:
             profile = Profile(self.options.profile)
-            data = self._answer(self._reached(frozenset()), now_ms, profile)
-        names = tuple(item.name for item in plan.columns)
-        commit_id = base.snapshot.commit_id
-        return Result(plan.query, target, commit_id, names, tuple(data), tuple(profile.steps))
+            data = self._answer(self._loaded(), now_ms, profile)
+        return Result(
+            self.plan.query,
+            target,
+            self.tables.snapshot.commit_id,
+            self.prepared.names,
+            tuple(data),
+            tuple(profile.steps),
+        )
 
-    def _reached(self, probed: frozenset[str]) -> SnapshotTables | ProbingTables:
-        if probed:
-            return ProbingTables(self.tables, self.prepared.use, probed)
+    def _reached(self) -> SnapshotTables | ProbingTables:
+        """The types as this execution reaches them."""
+        tables, use, access = self.tables, self.prepared.use, self.options.access
+        if access != "probe" and tables.is_loaded(use):
+            return tables
+        probed = choose_access(tables, self.plan, use, access, self.reader.touches).probed
+        return ProbingTables(tables, use, probed) if probed else self._loaded()
+
+    def _loaded(self) -> SnapshotTables:
         self.tables.prepare(self.prepared.use)
         return self.tables
 
@@ -233,14 +275,7 @@ class _Run:
         self, tables: SnapshotTables | ProbingTables, now_ms: int, profile: Profile
     ) -> list[Answer]:
         searcher = Searcher(self.bound.values, self.reader.embedder)
-        by_variable: dict[str, Any] = {
-            item.name: (
-                tables.nodes(item.type.name)
-                if item.type.kind == "node"
-                else tables.edges(item.type.name)
-            )
-            for item in self.plan.pattern.variables
-        }
+        by_variable = tables.by_variable(self.plan.pattern)
         evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher)
         matcher = Matcher(tables, evaluator, self.guard, profile)
         ranker = Ranker(self.plan, matcher, evaluator, searcher)

@@ -52,6 +52,11 @@ class Evaluator:
     now_ms: int
     search: Searches
 
+    def with_tables(self, more: Mapping[str, Gathers]) -> Evaluator:
+        """The same with more variables."""
+        tables = {**self.tables, **more}
+        return Evaluator(tables, self.parameters, self.now_ms, self.search)
+
     def value(self, expression: Expression, frame: Frame) -> Operand:
         """The value of an expression in every row, or one literal for all of them."""
         match expression:

@@ -14,6 +14,9 @@ import numpy as np
 from omnigraph.read.values import Ints, Mask
 
 _EXACT_FLOAT_MAX = 2**53
+HEAD_ROWS = 4_096
+"""Few groups usually all appear among the first rows."""
+HEAD_SHARE = 64
 ORIGIN = "#origin"
 """The column of a negated pattern that says which outer row a match extends."""
 
@@ -84,19 +87,32 @@ def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
     """The group of each row, numbered by first appearance, and the first row of each group."""
     if not columns:
         return np.zeros(rows, dtype=np.int64), np.zeros(min(rows, 1), dtype=np.int64)
-    codes = _dense(columns[0])
+    codes, count = _dense(columns[0])
     for column in columns[1:]:
-        more = _dense(column)
-        codes = codes * (int(more.max(initial=0)) + 1) + more
-        codes = _dense(codes)
-    # Written backwards, so that the first row of each code is what stays.
-    first = np.full(int(codes.max(initial=-1)) + 1, rows, dtype=np.int64)
-    first[codes[::-1]] = np.arange(rows - 1, -1, -1)
+        more, more_count = _dense(column)
+        codes, count = _dense(codes * more_count + more)
+    first = _first_rows(codes, count)
     present = np.flatnonzero(first < rows)
     order = present[np.argsort(first[present], kind="stable")]
     place = np.empty(len(first), dtype=np.int64)
     place[order] = np.arange(len(order))
     return place[codes], first[order]
+
+
+def _first_rows(codes: Ints, count: int) -> Ints:
+    """The first row of each code; the number of rows for a code that no row has."""
+    rows = len(codes)
+    first = np.full(count, rows, dtype=np.int64)
+    head = HEAD_ROWS if count * HEAD_SHARE < rows else rows
+    _write_backwards(first, codes[:head])
+    if head < rows and (first[np.bincount(codes, minlength=count) > 0] == rows).any():
+        _write_backwards(first, codes)
+    return first
+
+
+def _write_backwards(first: Ints, codes: Ints) -> None:
+    """So that the first row of each code is what stays."""
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
 
 
 def add_up(groups: Ints, count: int, weight: Ints | None) -> Ints:
@@ -110,10 +126,13 @@ def add_up(groups: Ints, count: int, weight: Ints | None) -> Ints:
     return total
 
 
-def _dense(column: Ints) -> Ints:
-    """Whole numbers from 0 that are equal where the column is."""
+def _dense(column: Ints) -> tuple[Ints, int]:
+    """Whole numbers from 0 that are equal where the column is, and what they stay below."""
     if column.dtype.kind in "iu" and len(column):
         low, high = int(column.min()), int(column.max())
         if high - low < max(1024, 4 * len(column)):
-            return np.asarray(column - column.dtype.type(low)).astype(np.int64)
-    return np.asarray(np.unique(column, return_inverse=True)[1]).astype(np.int64)
+            if low == 0:
+                return column.astype(np.int64, copy=False), high + 1
+            return np.subtract(column, column.dtype.type(low)).astype(np.int64), high - low + 1
+    unique, codes = np.unique(column, return_inverse=True)
+    return np.asarray(codes).astype(np.int64, copy=False), len(unique)

@@ -53,6 +53,10 @@ class Guard:
     def frame_rows_max(self) -> int:
         return max(1, self._limits.memory_bytes // ROW_BYTES)
 
+    def has_room(self, rows: int) -> bool:
+        """Whether a frame of this many rows is allowed, without refusing it."""
+        return rows * ROW_BYTES <= self._limits.memory_bytes
+
     def allow_frame(self, rows: int) -> None:
         """Before a frame of this many rows is made."""
         self.check()

@@ -7,34 +7,32 @@ mean listing them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import numpy as np
 
 from omnigraph.errors import ResourceLimit
-from omnigraph.query.expressions import EntityType, variables
+from omnigraph.query.expressions import EntityType
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
 from omnigraph.read import sets
 from omnigraph.read.adjacency import Adjacency, Hits
-from omnigraph.read.evaluate import Evaluator, Gathers
+from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import ORIGIN, START, Frame, group_rows
 from omnigraph.read.limits import Guard
-from omnigraph.read.probe import ProbedEdges, ProbedNodes
+from omnigraph.read.ordering import Course
+from omnigraph.read.probe import Edges, Nodes, ProbedEdges, ProbedNodes
 from omnigraph.read.profile import Profile
 from omnigraph.read.scan import scan_nodes
-from omnigraph.read.tables import CachedEdges, CachedNodes, CachedTable, Direction
+from omnigraph.read.tables import CachedEdges, CachedTable, Direction
 from omnigraph.read.traverse import Reached, Walk
 from omnigraph.read.values import Ints, Mask
 
 COLLAPSE_ROWS_MIN: Final = 4_096
 """Smaller frames are not worth the search for equal rows. Not below what a first touch may meet:
 rows keep the order of the steps there."""
-
-Nodes: TypeAlias = CachedNodes | ProbedNodes
-Edges: TypeAlias = CachedEdges | ProbedEdges
 
 
 class Tables(Protocol):
@@ -44,13 +42,13 @@ class Tables(Protocol):
 
     def edges(self, name: str) -> Edges: ...
 
-    def steps(
+    def course(
         self,
         pattern: Pattern,
         known: Collection[str],
         restricted: Collection[str],
         needed: Collection[str] = (),
-    ) -> tuple[Step, ...]: ...
+    ) -> Course: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +64,29 @@ class Matcher:
 
     def match(self, pattern: Pattern, needed: Collection[str], start: Frame = START) -> Frame:
         """The matches of a pattern that extend ``start``, with the columns ``needed``."""
-        steps = self.tables.steps(pattern, start.columns, self.restricted, needed)
         inner = self._inside(pattern)
-        wanted = _wanted_after(steps, frozenset(needed) | ({ORIGIN} & start.columns.keys()))
         frame = start
-        for step, later in zip(steps, wanted, strict=True):
+        for step, later in self.tables.course(pattern, start.columns, self.restricted, needed):
             self.guard.check()
-            with self.profile.step(step, frame, self._access) as done:
+            if self.profile.enabled:
+                with self.profile.step(step, frame, self._access) as done:
+                    frame = inner._run(step, frame, later)
+                    done(frame)
+            else:
                 frame = inner._run(step, frame, later)
-                frame = inner._shrink(frame, later)
-                done(frame)
         return frame
 
     def _inside(self, pattern: Pattern) -> Matcher:
-        tables: dict[str, Gathers] = dict(self.evaluator.tables)
+        """The same with the tables of the pattern's own variables."""
+        known = self.evaluator.tables
+        more = {}
         for item in pattern.variables:
-            tables[item.name] = self._table(item.type)
-        return replace(self, evaluator=replace(self.evaluator, tables=tables))
+            table = self._table(item.type)
+            if known.get(item.name) is not table:
+                more[item.name] = table
+        if not more:
+            return self
+        return replace(self, evaluator=self.evaluator.with_tables(more))
 
     def _table(self, kind: EntityType) -> Nodes | Edges:
         return self.tables.nodes(kind.name) if kind.kind == "node" else self.tables.edges(kind.name)
@@ -96,6 +100,9 @@ class Matcher:
         return kept
 
     def _run(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
+        return self._shrink(self._found(step, frame, later), later)
+
+    def _found(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
         match step:
             case Scan():
                 return self._scan(step.variable, frame, later)
@@ -160,7 +167,8 @@ class Matcher:
         edges = self.tables.edges(expand.edge.name)
         ends = (edges.kind.target, edges.kind.source)  # type: ignore[union-attr]
         far = self.tables.nodes(ends[0] if direction == "out" else ends[1])
-        return Walk(edges, direction, expand.undirected, far.positions, edges.positions)
+        count = far.rows if isinstance(edges, CachedEdges) else None
+        return Walk(edges, direction, expand.undirected, far.positions, edges.positions, count)
 
     def _follow(self, step: Follow, frame: Frame, later: frozenset[str]) -> Frame:
         expand, found = step.expand, step.found
@@ -249,9 +257,10 @@ class Matcher:
 
     def _allow(self, walk: Walk, known: Ints) -> None:
         """Refuse a step before it makes more rows than memory is there for."""
-        if isinstance(walk.edges, CachedEdges):
+        edges = walk.edges
+        if isinstance(edges, CachedEdges) and not self.guard.has_room(len(known) * edges.rows):
             ways: tuple[Direction, ...] = ("out", "in") if walk.undirected else (walk.direction,)
-            counts = (walk.edges.count(way, known, distinct=False).sum() for way in ways)
+            counts = (edges.count(way, known, distinct=False).sum() for way in ways)
             self.guard.allow_frame(int(sum(counts)))
 
     def _nothing(self, frame: Frame, step: Follow) -> Frame:
@@ -312,25 +321,3 @@ class Matcher:
         half = np.arange(outer.rows) < outer.rows // 2
         parts = [self._origins(pattern, outer.keep(side)) for side in (half, ~half)]
         return np.concatenate(parts)
-
-
-def _wanted_after(steps: Iterable[Step], needed: frozenset[str]) -> list[frozenset[str]]:
-    """For each step, the variables that something after it still looks at."""
-    found: list[frozenset[str]] = []
-    wanted = needed
-    for step in reversed(list(steps)):
-        found.append(wanted)
-        wanted |= _looks_at(step)
-    return found[::-1]
-
-
-def _looks_at(step: Step) -> frozenset[str]:
-    match step:
-        case Scan():
-            return frozenset()
-        case Follow() | Connected():
-            return frozenset({step.expand.source, step.expand.target})
-        case Where():
-            return variables(step.condition)
-        case Without():
-            return frozenset(step.anti_join.outer)

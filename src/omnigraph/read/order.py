@@ -6,9 +6,9 @@ ids are fetched only for rows that need them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -55,6 +55,10 @@ class SortColumn:
         return SortColumn(self.data[rows], present, self.nulls_last)
 
 
+Key: TypeAlias = Callable[[Ints | None], SortColumn]
+"""What to sort by: for some rows, or for all."""
+
+
 def string_ranks(array: pa.Array) -> Ints:
     """Numbers that compare like strings do by their bytes; equal strings have equal numbers."""
     import pyarrow.compute as pc
@@ -73,18 +77,30 @@ def first_rows(
     limit = rows if limit is None else min(limit, rows)
     if limit == 0:
         return np.array([], dtype=np.int64)
-    chosen = np.arange(rows)
-    if limit < rows and rows >= PARTITION_ROWS_MIN and keys:
-        chosen = _possible(keys[0], rows, limit)
-        keys = [key.take(chosen) for key in keys]
     levels = [level for key in keys for level in key.levels()]
-    order = np.lexsort(levels[::-1]) if levels else np.arange(len(chosen))
-    order = _break_ties(order, levels, [(t, o[chosen]) for t, o in ties], limit)
-    return np.asarray(chosen[order[:limit]])
+    order = np.lexsort(levels[::-1]) if levels else np.arange(rows)
+    return _break_ties(order, levels, ties, limit)[:limit]
 
 
-def _possible(key: SortColumn, rows: int, limit: int) -> Ints:
-    """Every row that can be among the first, judged by the first key alone."""
+def ordered_rows(
+    keys: Sequence[Key], ties: Sequence[tuple[HasIds, Ints]], rows: int, limit: int | None
+) -> Ints:
+    """The same, with keys that are computed only for rows that can be among the first."""
+    chosen: Ints | None = None
+    columns = [keys[0](None)] if keys else []
+    if columns and limit and limit < rows and rows >= PARTITION_ROWS_MIN:
+        chosen = _possible(columns[0], limit)
+    if chosen is not None:
+        rows = len(chosen)
+        columns = [columns[0].take(chosen)]
+        ties = [(table, ordinals[chosen]) for table, ordinals in ties]
+    columns += [key(chosen) for key in keys[1:]]
+    found = first_rows(columns, ties, rows, limit)
+    return found if chosen is None else chosen[found]
+
+
+def _possible(key: SortColumn, limit: int) -> Ints | None:
+    """Every row that can be among the first, judged by the first key alone; None for all."""
     if key.present is None:
         return _smallest(key.data, limit)
     first = ~key.present if not key.nulls_last else key.present
@@ -92,11 +108,14 @@ def _possible(key: SortColumn, rows: int, limit: int) -> Ints:
     if count >= limit:
         inside = np.flatnonzero(first)
         return inside[_smallest(key.data[inside], limit)] if key.nulls_last else inside
-    return np.arange(rows)
+    return None
 
 
 def _smallest(data: Ints, limit: int) -> Ints:
     """The places of the smallest values, with everything equal to the last of them."""
+    found = np.flatnonzero(data == data.min())  # where few values repeat, one is enough
+    if len(found) >= limit:
+        return found
     bound = np.partition(data, limit - 1)[limit - 1]
     return np.flatnonzero(data <= bound)
 

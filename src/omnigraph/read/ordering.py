@@ -7,8 +7,8 @@ answer never is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Final
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeAlias
 
 from omnigraph.query.expressions import (
     Compare,
@@ -23,6 +23,8 @@ from omnigraph.query.plan import Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
 
 Rows = Callable[[EntityType], int]
+Course: TypeAlias = tuple[tuple[Step, frozenset[str]], ...]
+"""The steps in order, each with the variables that something after it still looks at."""
 
 EQUAL_SHARE: Final = 0.01
 """How much of a type is left by a condition, roughly."""
@@ -56,6 +58,24 @@ def estimate_scan(variable: PatternVariable, rows: Rows, restricted: Collection[
     return found
 
 
+def estimate_growth(
+    expand: Expand,
+    near: EntityType | None,
+    found: PatternVariable,
+    edge: PatternVariable | None,
+    rows: Rows,
+    restricted: Collection[str] = (),
+) -> float:
+    """How many acceptable neighbours an entity has on average. ``near``: its type, if known."""
+    starts = rows(near if near is not None else found.type)
+    degree = rows(expand.edge) / max(1, starts)
+    growth = float(degree ** min(expand.max_hops, HOPS_COUNTED_MAX))
+    for item in (found, edge):
+        for condition in item.predicates if item is not None else ():
+            growth *= selectivity(condition)
+    return growth * EQUAL_SHARE if found.name in restricted else growth
+
+
 def order_steps(
     pattern: Pattern,
     known: Collection[str],
@@ -68,6 +88,28 @@ def order_steps(
     What the answer does not need is found last, where counting it is enough.
     """
     return _Ordering(pattern, known, rows, restricted, needed).run()
+
+
+def course_of(steps: Sequence[Step], needed: frozenset[str]) -> Course:
+    """Steps with what is wanted after each of them."""
+    found: list[tuple[Step, frozenset[str]]] = []
+    wanted = needed
+    for step in reversed(steps):
+        found.append((step, wanted))
+        wanted |= _looks_at(step)
+    return tuple(reversed(found))
+
+
+def _looks_at(step: Step) -> frozenset[str]:
+    match step:
+        case Scan():
+            return frozenset()
+        case Follow() | Connected():
+            return frozenset({step.expand.source, step.expand.target})
+        case Where():
+            return variables(step.condition)
+        case Without():
+            return frozenset(step.anti_join.outer)
 
 
 class _Ordering:
@@ -127,20 +169,15 @@ class _Ordering:
         near, far = expand.source, expand.target
         if near not in self._known:
             near, far = far, near
-        found = self._variables[far]
-        near_type = self._variables[near].type if near in self._variables else None
-        starts = self._rows(near_type) if near_type is not None else self._rows(found.type)
-        degree = self._rows(expand.edge) / max(1, starts)
-        growth = float(degree ** min(expand.max_hops, HOPS_COUNTED_MAX))
-        tested = [found]
-        if expand.edge_variable is not None:
-            tested.append(self._variables[expand.edge_variable])
-        for item in tested:
-            for condition in item.predicates:
-                growth *= selectivity(condition)
-        if far in self._restricted:
-            growth *= EQUAL_SHARE
-        return growth
+        known = self._variables.get(near)
+        return estimate_growth(
+            expand,
+            None if known is None else known.type,
+            self._variables[far],
+            self._edge(expand),
+            self._rows,
+            self._restricted,
+        )
 
     def _next_scan(self) -> PatternVariable | None:
         """Of what is not connected to anything known, the variable with the fewest entities."""

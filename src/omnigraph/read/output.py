@@ -12,20 +12,27 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from omnigraph.query.checked import Column
-from omnigraph.query.expressions import Aggregate, Expression, WholeEntity, variables
+from omnigraph.query.checked import Column, SortKey
+from omnigraph.query.expressions import (
+    Aggregate,
+    Expression,
+    WholeEntity,
+    is_constant,
+    variables,
+)
 from omnigraph.query.plan import Group, Project, ReadPlan
 from omnigraph.read.aggregate import Grouped, group, weights_suffice
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.limits import Guard
-from omnigraph.read.order import SortColumn, first_rows
+from omnigraph.read.order import Key, SortColumn, ordered_rows
 from omnigraph.read.result import Entities
 from omnigraph.read.values import Ints, Values, repeated
 from omnigraph.read.values import Literal as LiteralValue
+from omnigraph.types import PropertyType
 
 if TYPE_CHECKING:
-    from omnigraph.read.match import Edges, Nodes
+    from omnigraph.read.probe import Edges, Nodes
 
 EntityForm = Literal["object", "id"]
 Answer: TypeAlias = Values | Entities
@@ -92,17 +99,25 @@ class Output:
         return [self._column(item, frame) for item in output.columns]
 
     def _ordered_rows(self, frame: Frame, ranks: SortColumn | None) -> Ints | None:
-        keys: list[SortColumn] = []
-        if ranks is not None:
-            keys.append(ranks)
-        for item in self.plan.order:
-            value = self.evaluator.value(item.expression, frame)
-            if isinstance(value, Values):
-                keys.append(SortColumn.of(value, descending=item.descending))
-        if not keys:
+        """The rows in order, as many as the limit allows; None when any order will do."""
+        if ranks is None and not self.plan.order:
             return None
+        keys = [] if ranks is None else [_known(ranks)]
+        keys += [self._sort_key(item, frame) for item in self._sorting()]
         ties = [(self.tables[name], frame.columns[name]) for name in self.plan.tie_break]
-        return first_rows(keys, ties, frame.rows, self.plan.limit)
+        return ordered_rows(keys, ties, frame.rows, self.plan.limit)
+
+    def _sorting(self) -> list[SortKey]:
+        return [item for item in self.plan.order if not is_constant(item.expression)]
+
+    def _sort_key(self, key: SortKey, frame: Frame) -> Key:
+        def of(rows: Ints | None) -> SortColumn:
+            part = frame if rows is None else frame.take(rows)
+            value = self.evaluator.value(key.expression, part)
+            assert isinstance(value, Values)
+            return SortColumn.of(value, descending=key.descending)
+
+        return of
 
     def _column(self, column: Column, frame: Frame) -> Answer:
         expression = column.expression
@@ -146,25 +161,29 @@ class Output:
         limit = self.plan.limit
         if not self.plan.order:
             return None if limit is None else np.arange(min(limit, grouped.rows))
-        keys = []
-        for item in self.plan.order:
+        keys: list[Key] = []
+        for item in self._sorting():
             value = grouped.aggregates.get(item.expression)
-            if value is None:
-                found = self.evaluator.value(item.expression, first)
-                if isinstance(found, LiteralValue):
-                    continue
-                value = found
-            keys.append(SortColumn.of(value, descending=item.descending))
+            if value is not None:
+                keys.append(_known(SortColumn.of(value, descending=item.descending)))
+            else:
+                keys.append(self._sort_key(item, first))
         ties = []
         for column in output.keys:
-            if isinstance(column.expression, WholeEntity):
-                name = column.expression.variable
-                ties.append((self.tables[name], first.columns[name]))
-            else:
-                found = self.evaluator.value(column.expression, first)
-                if isinstance(found, Values) and found.type.is_single:
-                    keys.append(SortColumn.of(found, descending=False))
-        return first_rows(keys, ties, grouped.rows, limit)
+            expression = column.expression
+            if isinstance(expression, WholeEntity):
+                ties.append((self.tables[expression.variable], first.columns[expression.variable]))
+            elif not is_constant(expression) and _is_single(expression):
+                keys.append(self._sort_key(SortKey(expression, descending=False), first))
+        return ordered_rows(keys, ties, grouped.rows, limit)
+
+
+def _is_single(expression: Expression) -> bool:
+    return isinstance(expression.type, PropertyType) and expression.type.is_single
+
+
+def _known(column: SortColumn) -> Key:
+    return lambda rows: column if rows is None else column.take(rows)
 
 
 def _first_matches(frame: Frame, limit: int) -> Frame:

@@ -8,12 +8,12 @@ query that turns out to meet many entities is given up here and run on cached co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from omnigraph.read.adjacency import Hits
-from omnigraph.read.tables import CachedNodes, Direction
+from omnigraph.read.tables import CachedEdges, CachedNodes, Direction
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.staging import membership
@@ -49,7 +49,7 @@ class ProbedTable:
         self.rows = rows
         self._open = open_table
         self._types = {column.name: column.type for column in kind.columns()}
-        self._columns = sorted({"id", *columns})
+        self._columns = sorted(columns)
         self._parts: list[pa.Table] = []
         self._met: dict[int, int] = {}  # position in storage -> ordinal
         self._gathered: dict[str, tuple[int, Values]] = {}
@@ -73,7 +73,8 @@ class ProbedTable:
         if not self._parts:
             return empty_values(self._types[name])
         parts = [part[name] for part in self._parts]
-        return values_of(pa.chunked_array([c for p in parts for c in p.chunks]), self._types[name])
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        return values_of(pa.chunked_array(chunks), self._types[name])
 
     def fetch(self, condition: str | None) -> tuple[Ints, pa.Table]:
         """The rows that satisfy a condition, in storage order, and their ordinals."""
@@ -103,8 +104,14 @@ class ProbedTable:
 
 
 class ProbedNodes(ProbedTable):
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(
+        self,
+        kind: NodeType,
+        rows: int,
+        open_table: Callable[[], PinnedTable],
+        columns: Iterable[str],
+    ) -> None:
+        super().__init__(kind, rows, open_table, {"id", *columns})
         self._by_id: dict[str, int] = {}  # -1: does not exist
 
     def find(self, id: str) -> Ints:
@@ -187,3 +194,8 @@ def _first_of_each(hits: Hits) -> Hits:
     same = (hits.node[1:] == hits.node[:-1]) & (hits.origin[1:] == hits.origin[:-1])
     first = np.concatenate(([True], ~same))
     return Hits(*(column[first] for column in hits))
+
+
+Nodes: TypeAlias = CachedNodes | ProbedNodes
+"""The nodes of a type, however they are reached."""
+Edges: TypeAlias = CachedEdges | ProbedEdges

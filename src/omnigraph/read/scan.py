@@ -8,7 +8,7 @@ here, so that both ways mean the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.probe import ProbedNodes, TooWide
 from omnigraph.read.tables import CachedNodes
-from omnigraph.read.values import Ints, Literal
+from omnigraph.read.values import Ints, Literal, Mask
 from omnigraph.schema import NodeType
 
+GATHER_SHARE: Final = 8
+"""When less than one in so many entities is left, only those are looked at from then on."""
 _NONE = np.array([], dtype=np.int32)
 
 
@@ -30,18 +32,26 @@ def scan_nodes(
     evaluator: Evaluator,
     allowed: Ints | None = None,
 ) -> Ints:
-    """The nodes that satisfy every predicate of a variable, in storage order."""
+    """The nodes that satisfy every predicate of a variable, in storage order.
+
+    The evaluator knows the table of the variable already.
+    """
     if allowed is not None:
         ordinals, predicates = allowed, variable.predicates
     else:
         ordinals, predicates = _start(table, variable, evaluator)
-    inner = replace(evaluator, tables={**evaluator.tables, variable.name: table})
-    for condition in sorted(predicates, key=_cost):
+    if len(predicates) > 1:
+        predicates = tuple(sorted(predicates, key=_cost))
+    # Testing whole columns is quicker than gathering what is left, until little is.
+    left: Mask | None = None
+    for condition in predicates:
         if not len(ordinals):
             break
-        mask = inner.truth(condition, Frame(len(ordinals), {variable.name: ordinals}))
-        ordinals = ordinals[mask]
-    return ordinals
+        mask = evaluator.truth(condition, Frame(len(ordinals), {variable.name: ordinals}))
+        left = mask if left is None else left & mask
+        if int(np.count_nonzero(left)) * GATHER_SHARE < len(ordinals):
+            ordinals, left = ordinals[left], None
+    return ordinals if left is None or left.all() else ordinals[left]
 
 
 def _start(
@@ -66,13 +76,21 @@ def _by_key(
     """The node that an equality on a string key names: its id is the key."""
     kind = table.kind
     assert isinstance(kind, NodeType)
+    named = names_key(kind, variable.predicates)
+    if named is None:
+        return None
+    value = evaluator.literal(named.right).value
+    found = table.find(value) if isinstance(value, str) else _NONE
+    return found, tuple(other for other in variable.predicates if other is not named)
+
+
+def names_key(kind: NodeType, predicates: Sequence[Expression]) -> Compare | None:
+    """The condition that names a node by its key, where the key is one string."""
     if len(kind.key_properties) != 1 or not kind.properties[kind.key_properties[0]].type.is_string:
         return None
-    for item in variable.predicates:
-        if _is_equality(item, kind.key_properties[0]):
-            value = evaluator.literal(item.right).value  # type: ignore[union-attr]
-            found = table.find(value) if isinstance(value, str) else _NONE
-            return found, tuple(other for other in variable.predicates if other is not item)
+    for item in predicates:
+        if isinstance(item, Compare) and _is_equality(item, kind.key_properties[0]):
+            return item
     return None
 
 

@@ -49,6 +49,8 @@ class Walk:
     positions: Callable[[Ints], Ints]
     """Storage positions of the nodes that are found."""
     edge_positions: Callable[[Ints], Ints]
+    nodes_count: int | None = None
+    """How many nodes there are to be found, where ordinals stay below that."""
 
     @property
     def _directions(self) -> tuple[Direction, ...]:
@@ -82,23 +84,25 @@ class Walk:
         if (low, high) == (1, 1):
             return self.neighbours(nodes)
         starts = np.arange(len(nodes), dtype=np.int64) << _SHIFT | nodes
-        visited, frontier = np.sort(starts), starts
+        visited = self._visited(starts)
+        frontier = starts
         found: list[Ints] = []
         loops = np.array([], dtype=np.int64)
         for hop in range(1, high + 1):
             guard.check()
             step = self.neighbours((frontier & _NODE).astype(np.int32))
-            guard.allow_frame(len(visited) + len(step.node))
+            guard.allow_frame(visited.count + len(step.node))
             itself = step.node == (frontier & _NODE)[step.origin]
             keys = (frontier[step.origin] >> _SHIFT) << _SHIFT | step.node
-            if hop == 1:
-                loops = keys[itself]
-            if itself.any() and hop >= low and not reverse:
-                found.append(keys[itself])
-            frontier = sets.without(sets.unique(keys[~itself]), visited)
+            if itself.any():
+                if hop == 1:
+                    loops = keys[itself]
+                if hop >= low and not reverse:
+                    found.append(keys[itself])
+                keys = keys[~itself]
+            frontier = visited.fresh(keys)
             if not len(frontier):
                 break
-            visited = sets.union(visited, frontier)
             if hop >= low:
                 found.append(frontier)
             elif reverse and hop == low - 1:
@@ -106,6 +110,11 @@ class Walk:
         if reverse and low == 1:
             found.append(loops)
         return self._sorted(sets.unique(np.concatenate(found)) if found else starts[:0])
+
+    def _visited(self, starts: Ints) -> _Sorted | _Marked:
+        if len(starts) == 1 and self.nodes_count is not None:
+            return _Marked(starts, self.nodes_count)
+        return _Sorted(starts)
 
     def _sorted(self, keys: Ints) -> Reached:
         """Sorted keys as arrays, found nodes in storage order."""
@@ -116,6 +125,43 @@ class Walk:
             order = np.lexsort((positions, origin))
             origin, node = origin[order], node[order]
         return Reached(origin, node)
+
+
+class _Sorted:
+    """Which nodes were visited, from which start: as a sorted set."""
+
+    def __init__(self, starts: Ints) -> None:
+        self._known = np.sort(starts)
+
+    @property
+    def count(self) -> int:
+        return len(self._known)
+
+    def fresh(self, keys: Ints) -> Ints:
+        """Those that were not visited before, once each; they are now."""
+        found = sets.without(sets.unique(keys), self._known)
+        if len(found):
+            self._known = sets.union(self._known, found)
+        return found
+
+
+class _Marked:
+    """The same for one start, whose keys are the nodes themselves: as marks on all nodes."""
+
+    def __init__(self, starts: Ints, nodes_count: int) -> None:
+        self._marks = np.zeros(nodes_count, dtype=bool)
+        self._marks[starts] = True
+        self._places = np.empty(nodes_count, dtype=np.int32)
+        self.count = len(starts)
+
+    def fresh(self, keys: Ints) -> Ints:
+        found = keys[~self._marks[keys]]
+        places = np.arange(len(found), dtype=np.int32)
+        self._places[found] = places  # of equal keys one remains: the one written last
+        found = found[self._places[found] == places]
+        self._marks[found] = True
+        self.count += len(found)
+        return np.asarray(found)
 
 
 def _of_origins(keys: Ints, loops: Ints) -> Ints:

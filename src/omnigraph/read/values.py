@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Ints: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
+WORDS_ROWS_MIN: Final = 1_024
+"""Fewer strings are not worth the search for repeated ones."""
 WORDS_SAMPLE: Final = 4_096
 """How many strings are looked at to tell whether words repeat."""
 WORDS_COST: Final = 8
@@ -90,6 +92,8 @@ class Values:
         if isinstance(self.data, np.ndarray):
             valid = None if self.valid is None else self.valid[rows]
             return Values(self.type, self.data[rows], valid, self.words)
+        if len(rows) == 1:
+            return Values(self.type, self.data.slice(int(rows[0]), 1))
         import pyarrow as pa
 
         return Values(self.type, self.data.take(pa.array(rows)))
@@ -177,6 +181,8 @@ def _strings(array: pa.Array, kind: PropertyType) -> Values:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if len(array) < WORDS_ROWS_MIN:
+        return Values(kind, array)
     sample = array.slice(0, WORDS_SAMPLE)
     if kind.enum is None and pc.count_distinct(sample).as_py() * WORDS_RATIO > len(sample) + 64:
         return Values(kind, array)

@@ -15,7 +15,11 @@ from typing import ClassVar, TypeVar
 import omnigraph
 from omnigraph.graph import Graph
 
-KIND_MODULES = ("omnigraph.testing.crash_writers", "omnigraph.testing.crash_branches")
+KIND_MODULES = (
+    "omnigraph.testing.crash_writers",
+    "omnigraph.testing.crash_statements",
+    "omnigraph.testing.crash_branches",
+)
 
 
 class Target:

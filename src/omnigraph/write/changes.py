@@ -7,7 +7,7 @@ set: endpoint types must not lose nodes, and edge types must not gain edges, bef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
 from omnigraph.constraints import FILE, LINE, Image, Report, TypeImage, evaluate
 from omnigraph.constraints.edges import ends, incident
 from omnigraph.ids import new_ulid
+from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -106,33 +107,10 @@ class Preparer:
             self._snapshot,
             info,
             tuple(table for table in tables if table is not None),
-            self._nodes_that_must_stay(image),
-            self._edges_that_must_not_appear(image),
+            nodes_that_must_stay(self._schema, self._snapshot, _writes_rows(image)),
+            edges_that_must_not_appear(self._schema, self._snapshot, _loses_rows(image)),
             expected_head=expected_head,
         )
-
-    # -- the read set ------------------------------------------------------------------------------
-
-    def _nodes_that_must_stay(self, image: Image) -> dict[str, int]:
-        """Deletions of the endpoint types of written edges, as counted when they were checked."""
-        relied_on: dict[str, int] = {}
-        for key, change in image.items():
-            edge = self._schema.type(key)
-            if isinstance(edge, EdgeType) and change.rows is not None and change.rows.num_rows:
-                for _, node_key in ends(edge):
-                    relied_on[node_key] = self._pin(node_key).delete_epoch
-        return relied_on
-
-    def _edges_that_must_not_appear(self, image: Image) -> dict[str, int]:
-        """Insertions into edge types that could point to a node that goes away."""
-        keys = {
-            edge.key
-            for key, change in image.items()
-            if isinstance(self._schema.type(key), NodeType)
-            and (change.replaces_all or change.removed is not None)
-            for edge, _ in incident(self._schema, key)
-        }
-        return {key: self._pin(key).insert_epoch for key in sorted(keys)}
 
     # -- staging -----------------------------------------------------------------------------------
 
@@ -149,24 +127,61 @@ class Preparer:
         if rows is None and (change.removed is None or not len(change.removed)):
             return None
         pin = self._pin(key)
-        table = self._writable(pin)
+        table = writable(self._repository, pin, self._snapshot.branch)
         if known is not None:
             staged = staging.stage_known(
                 table, rows, known.written, known.removed, properties, type_key=key
             )
         else:
             staged = _staged(table, key, change, rows, properties)
-        return PreparedTable(pin, staged) if _has_effect(staged) else None
-
-    def _writable(self, pin: TablePin) -> PinnedTable:
-        """The table to stage on: the branch's own, forked on its first write."""
-        tables, branch = self._repository.tables, self._snapshot.branch
-        if pin.owner == branch.incarnation:
-            return tables.open(pin.ref)
-        return tables.open(tables.fork(pin.ref, new_ulid()))
+        return PreparedTable(pin, staged) if has_effect(staged) else None
 
     def _pin(self, key: str) -> TablePin:
         return self._snapshot.pin(key)
+
+
+def writable(repository: Repository, pin: TablePin, branch: Branch | None) -> PinnedTable:
+    """The table to stage on: the branch's own, forked on its first write.
+
+    None stands for a branch that is yet to be made, and so owns nothing.
+    """
+    tables = repository.tables
+    if branch is not None and pin.owner == branch.incarnation:
+        return tables.open(pin.ref)
+    return tables.open(tables.fork(pin.ref, new_ulid()))
+
+
+# -- the read set ----------------------------------------------------------------------------------
+
+
+def nodes_that_must_stay(
+    schema: AcceptedSchema, snapshot: SnapshotPins, written: Iterable[str]
+) -> dict[str, int]:
+    """Deletions of the endpoint types of written edges, as counted when they were checked."""
+    edges = [owner for owner in map(schema.type, written) if isinstance(owner, EdgeType)]
+    keys = {node_key for edge in edges for _, node_key in ends(edge)}
+    return {key: snapshot.pin(key).delete_epoch for key in sorted(keys)}
+
+
+def edges_that_must_not_appear(
+    schema: AcceptedSchema, snapshot: SnapshotPins, losing: Iterable[str]
+) -> dict[str, int]:
+    """Insertions into edge types that could point to a node that goes away."""
+    keys = {
+        edge.key
+        for key in losing
+        if isinstance(schema.type(key), NodeType)
+        for edge, _ in incident(schema, key)
+    }
+    return {key: snapshot.pin(key).insert_epoch for key in sorted(keys)}
+
+
+def _writes_rows(image: Image) -> list[str]:
+    return [k for k, change in image.items() if change.rows is not None and change.rows.num_rows]
+
+
+def _loses_rows(image: Image) -> list[str]:
+    return [k for k, change in image.items() if change.replaces_all or change.removed is not None]
 
 
 def _staged(
@@ -192,5 +207,5 @@ def _without_places(rows: pa.Table) -> pa.Table:
     return rows.drop_columns([name for name in (FILE, LINE) if name in rows.column_names])
 
 
-def _has_effect(staged: StagedWrite) -> bool:
+def has_effect(staged: StagedWrite) -> bool:
     return bool(staged.rows_inserted or staged.rows_updated or staged.rows_deleted)

@@ -144,10 +144,10 @@ def _cached(table: object) -> CachedTable:
 
 
 def _postings(table: CachedTable, field: PropertyOf) -> Postings:
-    key = (table.key, "postings", field.property)
+    key = f"{table.key}/postings/{field.property}"
     return table.cache.get(key, lambda: build_postings(table.column(field.property)))
 
 
 def _vectors(table: CachedTable, field: PropertyOf) -> Vectors:
-    key = (table.key, "vectors", field.property)
+    key = f"{table.key}/vectors/{field.property}"
     return table.cache.get(key, lambda: vectors_of(table.column(field.property)))
