@@ -26,6 +26,7 @@ NAMES = (
     "publish_contention",
     "writing",
     "commit_flatness",
+    "merging",
     "first_query",
     "concurrency",
     "social",
