@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := src tests examples benchmarks
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# A command starts several times faster when Python may keep what it compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test check crash oracle bench docs format clean
 
@@ -50,6 +52,7 @@ oracle: $(READY)  ## 20,000 random queries against brute force and DuckDB (about
 bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m pytest -m bench
 
 docs: $(READY)  ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.docs.generate

@@ -24,11 +24,13 @@ NAMES = (
     "language",
     "branch_create",
     "publish_contention",
+    "writing",
     "commit_flatness",
     "first_query",
     "concurrency",
     "social",
     "peers",
+    "spark_load",
 )
 
 

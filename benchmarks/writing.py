@@ -1,23 +1,27 @@
 """How fast writing is: one insert, a hundred, a load with all checks, and the cost of stored rows.
 
-``run()`` measures and returns numbers; nothing is printed or written here. Times are medians, with
-the fastest and slowest beside them; processor time is given too, because it says more on a machine
-that is shared.
+The load runs in a process of its own, so that its peak memory is its own. Inserts into the small
+and the large graph alternate, so that both meet the same machine.
 """
 
 from __future__ import annotations
 
+import json
 import resource
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any, Final
 
 import pyarrow as pa
 
 import omnigraph
+from benchmarks.record import progress, spread
 from omnigraph.graph import Graph
 
 SCHEMA: Final = """
@@ -33,51 +37,68 @@ edge Follows: Person -> Person @card(0..100) { since: I32? }
 INSERT: Final = "query q($h: String, $e: String) { insert Person { handle: $h, email: $e } }"
 NODES: Final = 100_000
 EDGES: Final = 400_000
-STORED: Final = (10_000, 1_000_000)
+STORED: Final = (10_000, 5_000_000)
+REPETITIONS: Final = 60
+LOADS: Final = 3
+DATA: Final = (
+    f"Person with a key and a @unique string; a load of {NODES} nodes and {EDGES} edges as NDJSON; "
+    f"inserts into {STORED[0]} and {STORED[1]} stored rows"
+)
+BARS: Final = {
+    "single_insert_ms": 30.0,
+    "hundred_to_single_ratio": 3.0,
+    "load_us_per_row": 1e6 / 150_000,
+    "load_peak_rss_mb": 1_500.0,
+    "large_to_small_ratio": 1.5,
+}
 
 
-def run(*, inserts: int = 60, nodes: int = NODES, edges: int = EDGES) -> dict[str, Any]:
-    """All numbers of one run."""
+def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
-        return {
-            "single_insert": _inserts(omnigraph.init(folder / "one", SCHEMA), inserts),
-            "hundred_inserts": _hundred(omnigraph.init(folder / "many", SCHEMA)),
-            "load": _load(omnigraph.init(folder / "load", SCHEMA), folder, nodes, edges),
-            "insert_by_stored_rows": {
-                str(rows): _inserts(_filled(folder / f"stored-{rows}", rows), inserts)
-                for rows in STORED
-            },
-        }
-
-
-def _timed(times: int, act: Callable[[int], Any]) -> dict[str, float]:
-    wall, processor = [], []
-    for number in range(times):
-        started, used = perf_counter(), process_time()
-        act(number)
-        wall.append((perf_counter() - started) * 1_000)
-        processor.append((process_time() - used) * 1_000)
+        one, many = omnigraph.init(folder / "one", SCHEMA), omnigraph.init(folder / "many", SCHEMA)
+        single = _milliseconds(lambda n: _insert(one, n))
+        hundred = _milliseconds(lambda n: _insert_hundred(many, n))
+        loads = [_load_apart(folder / f"load{n}") for n in range(LOADS)]
+        progress(f"  filling a graph with {STORED[1]} rows")
+        small, large = (_filled(folder / f"stored{rows}", rows) for rows in STORED)
+        in_small, in_large = [], []
+        for n in range(-1, REPETITIONS):
+            times = [_millisecond(partial(_insert, graph, n)) for graph in (small, large)]
+            if n >= 0:
+                in_small.append(times[0])
+                in_large.append(times[1])
     return {
-        "median_ms": median(wall),
-        "fastest_ms": min(wall),
-        "slowest_ms": max(wall),
-        "median_processor_ms": median(processor),
+        "single_insert_ms": spread(single),
+        "hundred_inserts_ms": spread(hundred),
+        "hundred_to_single_ratio": round(median(hundred) / median(single), 3),
+        "load_us_per_row": spread([load["us_per_row"] for load in loads]),
+        "load_processor_us_per_row": spread([load["processor_us_per_row"] for load in loads]),
+        "load_peak_rss_mb": max(load["peak_rss_mb"] for load in loads),
+        "insert_into_small_ms": spread(in_small),
+        "insert_into_large_ms": spread(in_large),
+        "large_to_small_ratio": round(median(in_large) / median(in_small), 3),
     }
 
 
-def _inserts(graph: Graph, times: int) -> dict[str, float]:
-    graph.mutate(INSERT, params={"h": "warm", "e": "warm"})
-    return _timed(times, lambda i: graph.mutate(INSERT, params={"h": f"x{i}", "e": f"y{i}"}))
-
-
-def _hundred(graph: Graph) -> dict[str, float]:
-    def act(number: int) -> None:
-        rows = (f'insert Person {{ handle: "{number}-{i}" }}' for i in range(100))
-        graph.mutate(f"query q() {{ {' '.join(rows)} }}")
-
+def _milliseconds(act: Callable[[int], Any]) -> list[float]:
     act(-1)
-    return _timed(10, act)
+    return [_millisecond(partial(act, n)) for n in range(REPETITIONS)]
+
+
+def _millisecond(act: Callable[[], Any]) -> float:
+    started = perf_counter()
+    act()
+    return (perf_counter() - started) * 1_000
+
+
+def _insert(graph: Graph, number: int) -> None:
+    graph.mutate(INSERT, params={"h": f"x{number}", "e": f"y{number}"})
+
+
+def _insert_hundred(graph: Graph, number: int) -> None:
+    rows = (f'insert Person {{ handle: "{number}-{i}" }}' for i in range(100))
+    graph.mutate(f"query q() {{ {' '.join(rows)} }}")
 
 
 def _filled(where: Path, rows: int) -> Graph:
@@ -88,25 +109,44 @@ def _filled(where: Path, rows: int) -> Graph:
     return graph
 
 
-def _load(graph: Graph, folder: Path, nodes: int, edges: int) -> dict[str, float]:
-    file = folder / "data.jsonl"
+def _load_apart(folder: Path) -> dict[str, float]:
+    folder.mkdir()
+    _write_records(folder / "data.jsonl")
+    command = [sys.executable, "-m", "benchmarks.writing", str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _write_records(file: Path) -> None:
     with file.open("w") as out:
-        for i in range(nodes):
+        for i in range(NODES):
             out.write(
                 f'{{"type":"Person","data":{{"handle":"p{i}","age":{i % 100},'
                 f'"email":"p{i}@x.org","born":"2001-02-{i % 28 + 1:02d}"}}}}\n'
             )
-        for i in range(edges):
+        for i in range(EDGES):
             out.write(
-                f'{{"edge":"Follows","from":"p{i % nodes}","to":"p{i * 7 % nodes}",'
+                f'{{"edge":"Follows","from":"p{i % NODES}","to":"p{i * 7 % NODES}",'
                 f'"data":{{"since":{i % 30 + 1990}}}}}\n'
             )
-    started, used = perf_counter(), process_time()
-    graph.load(file, mode="append", upkeep=False)
-    seconds, processor = perf_counter() - started, process_time() - used
+
+
+def _load(folder: Path) -> dict[str, float]:
+    graph = omnigraph.init(folder / "graph", SCHEMA)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    started = perf_counter()
+    graph.load(folder / "data.jsonl", mode="append", upkeep=False)
+    seconds = perf_counter() - started
+    now = resource.getrusage(resource.RUSAGE_SELF)
+    processor = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+    rows = NODES + EDGES
     return {
-        "rows": nodes + edges,
-        "rows_per_second": (nodes + edges) / seconds,
-        "rows_per_processor_second": (nodes + edges) / processor,
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024,
+        "us_per_row": seconds * 1e6 / rows,
+        "processor_us_per_row": processor * 1e6 / rows,
+        "peak_rss_mb": now.ru_maxrss / 1_024,
     }
+
+
+if __name__ == "__main__":
+    print(json.dumps(_load(Path(sys.argv[1]))))

@@ -12,12 +12,16 @@
     │   ├── ExternalBlobDenied       a reference to bytes outside that this graph does not allow
     │   ├── BlobRangeInvalid         a range that lies outside the blob
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
+    │   ├── CursorRejected           a cursor or page token of something else, or a damaged one
     │   ├── NotAvailable             something this version of the program does not do
     │   └── ReadOnly                 a write through a handle opened read-only
     ├── NotFound                     something named does not exist
     │   ├── GraphNotFound            nothing at this location, or it is not a graph
     │   ├── BranchNotFound
     │   ├── CommitNotFound
+    │   ├── TagNotFound
+    │   ├── RefNotFound              neither a branch nor a tag, a commit or a time
+    │   ├── HistoryReclaimed         an old state whose files were cleaned up
     │   ├── TypeNotFound
     │   ├── QueryNotFound            the text holds no query of this name
     │   ├── EntityNotFound
@@ -25,12 +29,17 @@
     ├── AlreadyExists
     │   ├── GraphExists
     │   ├── BranchExists
+    │   ├── TagExists
     │   └── ObjectExists
     ├── Conflict                     somebody else was there first; nothing of this write is visible
     │   ├── VersionConflict          a type was written by someone else since it was read
     │   ├── ReadSetConflict          something this write relied on has changed
     │   ├── KeyConflict              an entity with this id exists already
     │   ├── PreconditionFailed       the branch head is not the commit the caller expected
+    │   ├── MergeConflicts           two sides of a merge cannot be brought together, all listed
+    │   ├── BranchInUse              a branch that other branches or tags depend on
+    │   ├── BranchProtected          a branch that does not allow this
+    │   ├── SchemasDiffer            two sides of a merge have different schemas
     │   ├── ObjectChanged            a conditional replace of an object lost
     │   ├── Contention               too many writers for too long; trying again is right
     │   └── OwnershipLost            another process resolved this write while this one was paused
@@ -42,11 +51,16 @@
     │   └── CorruptData              what was read is not what was written
     ├── RecoveryRequired             an unfinished write is in the way and cannot be resolved now
     ├── Drift                        a table moved without being published
+    ├── ChangesRefused               a commit whose changes cannot be shown as changes of entities
+    ├── ChangeFeedGap                history that a reader of changes needs was cleaned up
     ├── FormatUnsupported            the graph's format is too old or too new for this program
     ├── ResourceLimit                a named limit was reached
     ├── QueryTimeout                 a query ran longer than it was allowed to
     ├── QueryCancelled               the caller no longer wanted the answer
-    └── EmbeddingFailure             a text could not be turned into a vector
+    ├── EmbeddingFailure             a text could not be turned into a vector
+    └── SparkFailure                 a Spark job could not be carried out
+        ├── SparkUnavailable         no session: not installed, no Java, no such cluster
+        └── SparkStalled             a job made no progress for too long and was given up
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
 mapping with structured facts and a ``remedy``: one sentence that says what to do. This module
@@ -197,6 +211,11 @@ class UnsupportedLocation(InvalidInput):
     default_remedy = "Use a local path, a file:// URI or an s3:// URI."
 
 
+class CursorRejected(InvalidInput):
+    code = "cursor_rejected"
+    default_remedy = "Start again without the token: it belongs to another request."
+
+
 class NotAvailable(InvalidInput):
     code = "not_available"
     status = 501
@@ -227,6 +246,22 @@ class BranchNotFound(NotFound):
 class CommitNotFound(NotFound):
     code = "commit_not_found"
     default_remedy = "List commits with `omnigraph commit list` and use one of their ids."
+
+
+class TagNotFound(NotFound):
+    code = "tag_not_found"
+    default_remedy = "List the tags with `omnigraph tag list` and use one of them."
+
+
+class RefNotFound(NotFound):
+    code = "ref_not_found"
+    default_remedy = "Name a branch, a tag, a commit id or a time such as 2026-05-01T12:00:00Z."
+
+
+class HistoryReclaimed(NotFound):
+    code = "history_reclaimed"
+    status = 410
+    default_remedy = "Use a newer commit; tags keep the commits that will be needed."
 
 
 class TypeNotFound(NotFound):
@@ -263,6 +298,11 @@ class GraphExists(AlreadyExists):
 class BranchExists(AlreadyExists):
     code = "branch_exists"
     default_remedy = "Use the existing branch, or choose another name."
+
+
+class TagExists(AlreadyExists):
+    code = "tag_exists"
+    default_remedy = "Choose another name, or move the tag with --force."
 
 
 class ObjectExists(AlreadyExists):
@@ -358,6 +398,46 @@ class PreconditionFailed(Conflict):
         self.actual = actual
 
 
+class MergeConflicts(Conflict):
+    """A merge that cannot be carried out by itself. ``conflicts`` holds every reason."""
+
+    code = "merge_conflicts"
+    retryable = False
+    default_remedy = (
+        "Nothing was changed. Resolve the entities (--resolve FILE), choose a side "
+        "(--strategy ours|theirs), or merge by property (--level property)."
+    )
+
+    def __init__(self, doing: str, conflicts: Sequence[Mapping[str, Any]]) -> None:
+        found = [dict(conflict) for conflict in conflicts]
+        first = "; ".join(str(conflict["message"]) for conflict in found[:3])
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        super().__init__(
+            f"{doing}: {len(found)} conflict{'s' if len(found) > 1 else ''}: {first}{more}",
+            details={"merge_conflicts": found},
+        )
+        self.conflicts = found
+
+
+class BranchInUse(Conflict):
+    code = "branch_in_use"
+    retryable = False
+    default_remedy = "Delete what depends on it first."
+
+
+class BranchProtected(Conflict):
+    code = "branch_protected"
+    status = 403
+    retryable = False
+    default_remedy = "Work on another branch and merge it, or lift the protection."
+
+
+class SchemasDiffer(Conflict):
+    code = "schemas_differ"
+    retryable = False
+    default_remedy = "Bring both sides to the same schema first, then try again."
+
+
 class ObjectChanged(Conflict):
     code = "object_changed"
     default_remedy = "Read the object again and decide on its current content."
@@ -432,6 +512,42 @@ class Drift(OmnigraphError):
     default_remedy = "Run `omnigraph recover` on the graph."
 
 
+class ChangesRefused(OmnigraphError):
+    """A commit without a parent, or one that changed the shape of a type that has entities."""
+
+    code = "change_diff_refusal"
+    status = 409
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, reason: str, commit_id: str, type_name: str | None = None) -> None:
+        about = "" if type_name is None else f" of {type_name}"
+        texts = {
+            "parentless_commit": "it is the first commit of the graph",
+            "schema_boundary": f"it changes the schema{about}",
+        }
+        super().__init__(
+            f"commit {commit_id} has no changes to show: {texts[reason]}",
+            details={"reason": reason, "graph_commit_id": commit_id}
+            | ({} if type_name is None else {"type_name": type_name}),
+        )
+        self.reason = reason
+
+
+class ChangeFeedGap(OmnigraphError):
+    """What a commit changed can no longer be read."""
+
+    code = "change_feed_gap"
+    status = 410
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, commit_id: str, cursor: str | None = None) -> None:
+        super().__init__(
+            f"the changes of commit {commit_id} were cleaned up and can no longer be read",
+            details={"first_unreadable_commit_id": commit_id}
+            | ({} if cursor is None else {"cursor": cursor}),
+        )
+
+
 class FormatUnsupported(OmnigraphError):
     code = "format_unsupported"
     status = 400
@@ -477,3 +593,23 @@ class EmbeddingFailure(OmnigraphError):
     code = "embedding_failure"
     status = 502
     default_remedy = "Check the embedding provider's settings, or pass a vector instead of a text."
+
+
+class SparkFailure(OmnigraphError):
+    """A job on Spark failed for a reason that is not the data's. Nothing of it is visible."""
+
+    code = "spark_failure"
+    default_remedy = "Look at the reason, and try again; nothing was written."
+
+
+class SparkUnavailable(SparkFailure):
+    code = "spark_unavailable"
+    status = 503
+    default_remedy = "Install the Spark extra and Java 17+, or load with `--engine local`."
+
+
+class SparkStalled(SparkFailure):
+    code = "spark_stalled"
+    status = 503
+    retryable = True
+    default_remedy = "Check that the cluster has live workers with free cores, then try again."

@@ -7,22 +7,21 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
+from omnigraph.history.methods import HistoryMethods
 from omnigraph.ids import new_ulid
-from omnigraph.manifest import history
-from omnigraph.manifest.branches import Branch, all_branches
-from omnigraph.manifest.branching import create_branch
 from omnigraph.manifest.create import create_graph
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
+from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.read.explain import Explanation
 from omnigraph.read.export import export
@@ -33,7 +32,9 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.methods import WriteMethods
+from omnigraph.write.branch_methods import BranchMethods
+from omnigraph.write.committing import Attempt
+from omnigraph.write.load import LoadSpec, OneLoad
 
 if TYPE_CHECKING:
     import os
@@ -63,7 +64,7 @@ def open(
     return graph
 
 
-class Graph(WriteMethods):
+class Graph(BranchMethods, HistoryMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -103,28 +104,6 @@ class Graph(WriteMethods):
         state = self._repository.manifest(self._repository.branch(branch)).current()
         return load_schema(state, state.head.schema_hash)
 
-    def commits(
-        self,
-        branch: str = MAIN,
-        *,
-        limit: int | None = None,
-        where: Callable[[Commit], bool] | None = None,
-    ) -> list[Commit]:
-        """The commits of a branch, newest first."""
-        state = self._repository.manifest(self._repository.branch(branch)).current()
-        if where is None:
-            return history.list_commits(state, limit)
-        return [c for c in history.list_commits(state) if where(c)][:limit]
-
-    def commit(self, commit_id: str) -> Commit:
-        """One commit by id, from whichever branch has it."""
-        main = self._repository.main.current()
-        for branch in all_branches(main).values():
-            found = history.find_commit(self._repository.manifest(branch).current(), commit_id)
-            if found is not None:
-                return found
-        return history.get_commit(main, commit_id)  # raises: no branch has it
-
     def query(
         self,
         text: str,
@@ -136,6 +115,25 @@ class Graph(WriteMethods):
     ) -> Result:
         """Run a read query on a branch (``main`` unless said), or at a commit."""
         return self._reader.query(text, name, params, branch, at, options)
+
+    def diff(
+        self,
+        old: str,
+        new: str,
+        *,
+        kinds: Iterable[str] = (),
+        types: Iterable[str] = (),
+        ops: Iterable[str] = (),
+    ) -> Diff:
+        """What sets two states apart: each is a branch, a tag, a commit id or a time.
+
+        The result streams its changes when iterated and gives them in pages; ``stats`` counts them
+        and ``schema`` lists types and properties that only one side has. The filters restrict what
+        is shown: kinds (``node``, ``edge``), names of types, and ops (``insert``, ``update``,
+        ``delete``).
+        """
+        chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
+        return Diff(self._repository, self._reader.state(old), self._reader.state(new), chosen)
 
     def explain(
         self,
@@ -188,17 +186,6 @@ class Graph(WriteMethods):
             )
         return images(self._reader.schema(snapshot).type(type_key), table, found)[0]
 
-    # -- branches ----------------------------------------------------------------------------------
-
-    def branches(self) -> list[str]:
-        """The names of all branches."""
-        return list(all_branches(self._repository.main.current()))
-
-    def create_branch(self, name: str, from_: str = MAIN) -> Branch:
-        """Fork a branch at the head of another. Costs the same whatever the graph holds."""
-        self._transaction.require_writable()
-        return create_branch(self._repository, name, from_)
-
     # -- writing -----------------------------------------------------------------------------------
 
     def recover(self, *, set_aside: bool = False) -> Recovered:
@@ -216,6 +203,15 @@ class Graph(WriteMethods):
     def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
         return self._operator.finished()
+
+    def _open_load(
+        self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
+    ) -> OneLoad:
+        from omnigraph.spark.engine import choose_engine, open_load
+
+        if choose_engine(engine, spec) == "spark":
+            return open_load(spec, start, self._blobs, for_new_branch=for_new_branch)
+        return super()._open_load(spec, start, engine, for_new_branch)
 
     # -- being a handle ----------------------------------------------------------------------------
 

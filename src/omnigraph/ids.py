@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -30,10 +31,34 @@ def new_ulid() -> str:
 def new_ulids(count: int) -> pa.Array:
     """Fresh ULIDs in ascending order: consecutive numbers after a random start."""
     import numpy as np
-    import pyarrow as pa
 
     first = _reserve(count)
-    low = (first & (1 << _RUN_BITS) - 1) + np.arange(count, dtype=np.int64)
+    return _spelled(first, (first & (1 << _RUN_BITS) - 1) + np.arange(count, dtype=np.int64))
+
+
+def placed_ulids(operation_id: str, part: int, places: np.ndarray[Any, Any]) -> pa.Array:
+    """The ULIDs of the records at some places of one part of an operation's input.
+
+    The same operation, part and place always give the same id, whoever asks and how often; its time
+    is that of the operation. Distinct places (of at most 2**40 parts and places) get distinct ids.
+    """
+    import hashlib
+
+    import numpy as np
+
+    run = (1 << _RUN_BITS) - 1
+    seed = int.from_bytes(hashlib.sha256(operation_id.encode()).digest()[:10], "big")
+    time = decode_ulid(operation_id) >> _RANDOM_BITS
+    high = (time << _RUN_BITS) | ((seed >> _RUN_BITS) + part & run)
+    return _spelled(high << _RUN_BITS, (places.astype(np.int64) + (seed & run)) & run)
+
+
+def _spelled(first: int, low: np.ndarray[Any, Any]) -> pa.Array:
+    """ULIDs that share all but their last eight characters, which spell ``low``."""
+    import numpy as np
+    import pyarrow as pa
+
+    count = len(low)
     shifts = np.arange(_RUN_BITS - 5, -1, -5, dtype=np.int64)
     letters = np.frombuffer(_ALPHABET.encode(), dtype=np.uint8)
     text = np.empty((count, ULID_LENGTH), dtype=np.uint8)
@@ -62,6 +87,14 @@ def _reserve(count: int) -> int:
 def encode_ulid(value: int) -> str:
     """Spell a 128-bit number as a ULID."""
     return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def decode_ulid(text: str) -> int:
+    """The 128-bit number that a ULID spells."""
+    value = 0
+    for character in text:
+        value = value << 5 | _ALPHABET.index(character)
+    return value
 
 
 def _forget_last_after_fork() -> None:

@@ -38,7 +38,7 @@ def drawn() -> dict[str, str | None]:
     tree: dict[str, str | None] = {}
     path: list[str] = []
     for line in inspect.cleandoc(errors.__doc__ or "").splitlines():
-        match = re.match(r"^\s*((?:[│ ]   )*)(?:[├└]── )?([A-Z]\w+)(?:\s{2,}|$)", line)
+        match = re.match(r"^    ((?:[│ ]   )*)(?:[├└]── )?([A-Z]\w+)(?:\s{2,}|$)", line)
         if match is None or (not path and match[2] != "OmnigraphError"):
             continue
         depth = 0 if match[2] == "OmnigraphError" else len(match[1]) // 4 + 1

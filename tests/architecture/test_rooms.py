@@ -54,7 +54,7 @@ def test_every_room_has_its_place_in_the_order() -> None:
     source = ROOT / "src" / "omnigraph"
     rooms = {path.stem for path in source.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert set(layers) == rooms - {"__init__", "__pycache__", "py", "testing"}
-    order = ["cli", "graph", "write", "read", "commit", "manifest", "storage"]
+    order = ["cli", "graph", "history", "write", "read", "commit", "manifest", "storage"]
     assert [layer for layer in layers if layer in order] == order
 
 

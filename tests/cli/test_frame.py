@@ -83,6 +83,28 @@ class TestHelp:
             record_property(f"{' '.join(line)} wall_ms", (time.perf_counter() - started) * 1000)
             assert (done.returncode, done.stderr) == (0, b""), line
 
+    def test_a_command_on_a_graph_leaves_pandas_alone(self, people: Path) -> None:
+        program = (
+            "import sys\n"
+            "from omnigraph.cli.main import run\n"
+            "code = run(sys.argv[1:])\n"
+            "import lance, pyarrow\n"
+            "assert 'pandas' not in sys.modules\n"
+            "assert pyarrow.table({'a': [1]}).to_pandas()['a'][0] == 1\n"
+            "sys.exit(code)\n"
+        )
+        line = [
+            "query",
+            "--uri",
+            str(people),
+            "-e",
+            "query q() { match { $p: Person } return { $p.name } }",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", program, *line], capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
 
 class TestUsageErrors:
     @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ class TestBranch:
         ("arguments", "code"),
         [
             (["feature/x"], "branch_exists"),
-            (["new", "--from", "none"], "branch_not_found"),
+            (["new", "--from", "none"], "ref_not_found"),
         ],
     )
     def test_create_refuses(

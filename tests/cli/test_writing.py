@@ -117,3 +117,21 @@ def test_blob_get_and_stat(omnigraph: Program, tmp_path: Path) -> None:
     assert (stat["kind"], stat["size"]) == ("managed", 11)
     assert stat["target"] == {"resolved_snapshot": graph.snapshot().commit_id}
     assert omnigraph("blob", "get", *selector, "--offset", "99").code == 1
+
+
+def test_old_names_work_and_warn(inline: Program, graph: str, tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"type":"City","data":{"name":"Rome","unknown":1}}\n')
+    done = inline("ingest", graph, "--data", str(data))
+    assert done.code == 0
+    assert "warning: `ingest` is an old name: use `omnigraph load`." in done.err
+    assert done.out.splitlines()[-1].startswith("loaded 1 entities into main; commit ")
+    changed = inline("change", "--uri", graph, "-e", ADD, "--params", '{"n":"Bari"}')
+    assert (changed.code, changed.err.splitlines()[0]) == (
+        0,
+        "warning: `change` is an old name: use `omnigraph mutate`.",
+    )
+    query = "query q() { match { $c: City } return { $c.name } order { $c.name } }"
+    read = inline("read", "--uri", graph, "-e", query, "--format", "csv")
+    assert {"Bari", "Rome"} <= set(read.out.split())
+    assert "ingest" not in inline("--help").out

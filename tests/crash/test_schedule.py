@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.commit.ownership import LEASE_S_DEFAULT
 from omnigraph.testing.s3server import S3Server
 from omnigraph.testing.schedule import Plan, Run, Schedule
 
@@ -56,7 +57,7 @@ def test_sixty_kills_on_the_s3_server_lose_nothing(
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
     bucket = s3.create_bucket(f"b{uuid.uuid4().hex}")
-    plan = Plan(S3_SEED, kills=60, operations=600, lease_s=5.0, alive_s_max=6)
+    plan = Plan(S3_SEED, kills=60, operations=600, lease_s=LEASE_S_DEFAULT, alive_s_max=6)
     result = run(plan, f"{bucket}/g", tmp_path / "ledgers", capsys)
     assert result.violations == []
     assert result.kills >= 60

@@ -93,7 +93,7 @@ def test_creating_a_branch_copies_no_data(store: TableStore) -> None:
 
 
 def test_files_of_a_branch_are_written_below_the_branch(store: TableStore) -> None:
-    """Depends on it: ``staging._write``, which passes the handle and never its uri."""
+    """Depends on it: ``staging.write_rows``, which passes the handle and never its uri."""
     branch = fork(store, one_fragment(store), "01BRANCH")
     main_files = _data_files(store, PATH)
     insert(store, branch, ["x"])

@@ -39,7 +39,7 @@ def identities(table: PinnedTable) -> dict[str, tuple[int, int, int]]:
 
 
 def test_replaced_rows_keep_row_id_and_creation(store: TableStore) -> None:
-    """Depends on it: ``staging._keep_row_ids``."""
+    """Depends on it: ``staging.keep_row_ids``."""
     table = several_fragments(store)
     before = identities(table)
 
@@ -89,7 +89,7 @@ def test_a_row_replaced_many_times_is_still_the_same_row(store: TableStore) -> N
 
 
 def test_deletion_by_address_counts_physical_rows(store: TableStore) -> None:
-    """Depends on it: ``staging._without_rows`` and the publisher, on fragments with deletions."""
+    """Depends on it: ``staging.delete_addresses`` and the publisher, where rows were deleted."""
     table = insert(store, one_fragment(store), ["x", "y"])
     for gone in ("b", "a", "y"):
         table = store.commit(staging.stage_delete(table, pa.array([gone]), properties()))

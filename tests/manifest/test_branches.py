@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.graphs import files_below, people_graph, repository, rows
 
-from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput
+from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput, RefNotFound
 
 
 def test_G_1_a_new_branch_shares_everything_until_it_is_written(tmp_path: Path) -> None:
@@ -118,21 +118,21 @@ def test_B_1_names_in_use_main_and_path_parts_of_names_are_refused(tmp_path: Pat
             graph.create_branch(taken)
     with pytest.raises(BranchNotFound):
         graph.snapshot("ghost")
-    with pytest.raises(BranchNotFound):
+    with pytest.raises(RefNotFound):
         graph.create_branch("x", "ghost")
 
 
 def test_two_creators_of_one_name_have_one_winner(tmp_path: Path) -> None:
     graph = people_graph(tmp_path / "g")
     from omnigraph.manifest import branching
-    from omnigraph.manifest.branches import Branch
+    from omnigraph.manifest.branches import MAIN_BRANCH, Branch
 
     slow, fast = repository(graph), repository(graph)
     slow.main.current()
     branching.create_branch(fast, "exp")
     late = Branch("exp", "01LATE", "main", None, 1)
     with pytest.raises(BranchExists):
-        branching._register(slow, late)
+        branching.register_branch(slow, late, MAIN_BRANCH)
     assert slow.branch("exp").incarnation != "01LATE"
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from omnigraph.errors import (
-    CommitNotFound,
     InvalidInput,
     LanguageError,
     OmnigraphError,
@@ -18,6 +17,7 @@ from omnigraph.errors import (
     QueryCancelled,
     QueryNotFound,
     QueryTimeout,
+    RefNotFound,
     ResourceLimit,
 )
 from omnigraph.graph import Graph
@@ -142,7 +142,7 @@ def test_a_text_of_a_megabyte_is_answered_when_it_is_right(museum: Graph) -> Non
 
 
 def test_a_commit_that_does_not_exist_is_not_found(museum: Graph) -> None:
-    with pytest.raises(CommitNotFound):
+    with pytest.raises(RefNotFound):
         museum.query(ALL, at="01JUNKJUNKJUNKJUNKJUNKJUNK")
 
 

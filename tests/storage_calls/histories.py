@@ -9,7 +9,7 @@ different cycles would not compare.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.graphs import many_types
@@ -36,11 +36,13 @@ COMPACTED_FROM = 40
 FOLDED_WITHIN = 1_000  # a fold comes around every fifty publishes
 
 
-def build(directory: Path, types: int) -> Iterator[tuple[int, Path, tuple[str, ...]]]:
-    """Yields commits, where, and the newest rows, for each length of history."""
+def build(
+    directory: Path, types: int, lengths: Sequence[int]
+) -> Iterator[tuple[int, Path, tuple[str, ...]]]:
+    """Yields commits, where, and the newest rows, for each length of history (in order)."""
     place = directory / "growing"
     writer = _Writer(omnigraph.init(place, many_types(types)))
-    for commits in COMMITS:
+    for commits in lengths:
         writer.insert()
         if commits > AFTER_UPKEEP + 1:
             while writer.commits < commits or not writer.just_folded():

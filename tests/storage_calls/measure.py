@@ -7,10 +7,10 @@ import os
 import statistics
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.storage_calls.histories import TYPES, build
+from tests.storage_calls.histories import COMMITS, TYPES, build
 from tests.storage_calls.operations import CLASSES, OPERATIONS, Operation, Subject
 
 import omnigraph
@@ -24,12 +24,12 @@ Counts = dict[str, int]
 Cell = tuple[str, int, int]  # operation, types, commits
 
 
-def measure(s3: S3Server, types: int) -> dict[Cell, Counts]:
-    """Every operation at every length of history, for one number of types."""
+def measure(s3: S3Server, types: int, lengths: Sequence[int] = COMMITS) -> dict[Cell, Counts]:
+    """Every operation at these lengths of history, for one number of types."""
     found: dict[Cell, Counts] = {}
     bucket = s3.create_bucket("calls")
     with tempfile.TemporaryDirectory() as directory, environment(s3.environment()):
-        for commits, place, newest in build(Path(directory), types):
+        for commits, place, newest in build(Path(directory), types, lengths):
             uri = f"{bucket}/{uuid.uuid4().hex}"
             s3.load(place, uri)
             subject = Subject(omnigraph.open(uri), newest)

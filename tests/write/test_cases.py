@@ -18,9 +18,14 @@ from omnigraph.graph import Graph
 CASES = Path(__file__).parent.parent / "cases" / "write"
 
 
-def _cases() -> list[Any]:
+def load_cases() -> list[Any]:
+    """The cases of loads that start from the data of their schema."""
+    return [case for case in _cases("loads") if "many" not in case.values[0]]
+
+
+def _cases(*files: str) -> list[Any]:
     found = []
-    for file in ("mutations", "loads"):
+    for file in files:
         body = tomllib.loads((CASES / f"{file}.toml").read_text())
         for case in body["case"]:
             case = {"schema": body["schema"], **case}
@@ -40,18 +45,18 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.parametrize("case", _cases())
+@pytest.mark.parametrize("case", _cases("mutations", "loads"))
 def test_case(case: dict[str, Any], templates: dict[str, Path], tmp_path: Path) -> None:
     where = tmp_path / "g"
     shutil.copytree(templates[case["schema"]], where)
     graph = omnigraph.open(where)
     _fill(graph, case.get("many"))
     for step in case["step"]:
-        _run(graph, step)
-    _check_after(graph, case)
+        run_step(graph, step)
+    check_after(graph, case)
 
 
-def _run(graph: Graph, step: dict[str, Any]) -> None:
+def run_step(graph: Graph, step: dict[str, Any]) -> None:
     before, commits = _exported(graph), len(graph.commits())
     if "error" in step:
         _check_refused(graph, step)
@@ -97,7 +102,7 @@ def _check_refused(graph: Graph, step: dict[str, Any]) -> None:
         assert lines == step["lines"], violations
 
 
-def _check_after(graph: Graph, case: dict[str, Any]) -> None:
+def check_after(graph: Graph, case: dict[str, Any]) -> None:
     lines = _exported(graph).splitlines()
     for line in case.get("has", "").splitlines():
         assert not line or line in lines

@@ -118,8 +118,11 @@ def test_a_record_that_is_too_long_is_a_typed_error(
     monkeypatch.setattr(ndjson, "LINE_BYTES_MAX", 1 << 16)
     monkeypatch.setattr(ndjson, "BLOCK_BYTES", 1 << 12)
     with pytest.raises(ResourceLimit) as caught:
-        graph.load(b'{"type":"City","data":{"name":"' + b"x" * (1 << 17) + b'"}}', mode="append")
+        graph.load(
+            b'\n\n{"type":"City","data":{"name":"' + b"x" * (1 << 17) + b'"}}', mode="append"
+        )
     assert caught.value.details["limit"] == 1 << 16
+    assert "<data>:3" in caught.value.message
 
 
 def test_L_18_the_limit_is_memory_and_the_remedy_is_spark(

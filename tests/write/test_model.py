@@ -16,7 +16,7 @@ from omnigraph.errors import InvalidData, KeyConflict
 from omnigraph.graph import Graph
 from omnigraph.testing.model import ModelGraph, Refused, Statement, Where
 
-SEQUENCES = int(os.environ.get("OMNIGRAPH_MODEL_SEQUENCES", "300"))
+SEQUENCES = int(os.environ.get("OMNIGRAPH_MODEL_SEQUENCES", "3000"))
 WORKERS = 3
 
 SCHEMA = """

@@ -21,6 +21,20 @@ UriOption = Annotated[
     typer.Option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
 ]
 BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Which branch.")]
+EntityArgument = Annotated[str, typer.Argument(metavar="ENTITY", help="`node` or `edge`.")]
+TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="Its type.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id.")]
+PageTokenOption = Annotated[
+    str | None,
+    typer.Option("--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False),
+]
+
+
+def type_key(entity: str, type_name: str) -> str:
+    """The key of a type that was named by its kind and name."""
+    if entity not in ("node", "edge"):
+        raise InvalidInput(f"{entity!r} is neither node nor edge", remedy="Say node or edge.")
+    return f"{entity}:{type_name}"
 
 
 def read_text(path: Path, what: str) -> str:

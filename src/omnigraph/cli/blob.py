@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import UriOption
+from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriOption
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 app = noun("Read blobs.")
 
-Entity = Annotated[str, typer.Argument(metavar="ENTITY", help="`node` or `edge`.")]
-TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="Its type.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id.")]
 Property = Annotated[str, typer.Argument(metavar="PROPERTY", help="The blob property.")]
 Branch = Annotated[str | None, typer.Option("--branch", metavar="NAME", help="Which branch.")]
 Snapshot = Annotated[
@@ -33,9 +30,9 @@ Snapshot = Annotated[
 @command(app, data_verb("blob get", actor=False))
 def get(
     call: Call,
-    entity: Entity,
-    type_name: TypeName,
-    id: Id,
+    entity: EntityArgument,
+    type_name: TypeArgument,
+    id: IdArgument,
     property: Property,
     uri: UriOption = None,
     branch: Branch = None,
@@ -60,9 +57,9 @@ def get(
 @command(app, data_verb("blob stat", actor=False))
 def stat(
     call: Call,
-    entity: Entity,
-    type_name: TypeName,
-    id: Id,
+    entity: EntityArgument,
+    type_name: TypeArgument,
+    id: IdArgument,
     property: Property,
     uri: UriOption = None,
     branch: Branch = None,

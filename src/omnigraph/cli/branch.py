@@ -1,18 +1,55 @@
-"""``omnigraph branch``: create and list branches."""
+"""``omnigraph branch``: create, list, merge, delete and protect branches."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import UriOption
+from omnigraph.cli.arguments import UriOption, read_text
+from omnigraph.cli.diff import change_lines
 from omnigraph.cli.frame import Call, command, noun
-from omnigraph.cli.output import Result
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, warn
 from omnigraph.cli.scope import data_verb
+from omnigraph.cli.writing import (
+    IdempotencyOption,
+    IfCommitOption,
+    MessageOption,
+    MetadataOption,
+    confirm,
+    pairs,
+)
 
-app = noun("Create and list branches.")
+if TYPE_CHECKING:
+    from omnigraph.write.merge import MergeResult
+
+app = noun("Create, list, merge and delete branches.")
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")]
+LevelOption = Annotated[
+    str, typer.Option("--level", metavar="LEVEL", help="Merge by entity or by property.")
+]
+StrategyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--strategy",
+        metavar="[TYPE=]SIDE",
+        help="Where both sides changed something: ours or theirs. For all types, or for one. "
+        "May be repeated.",
+        show_default=False,
+    ),
+]
+ResolveOption = Annotated[
+    str | None,
+    typer.Option(
+        "--resolve",
+        metavar="FILE",
+        help="Decisions about single entities, as JSON.",
+        show_default=False,
+    ),
+]
 
 
 @command(app, data_verb("branch create"))
@@ -21,10 +58,10 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new branch.")],
     uri: UriOption = None,
     source: Annotated[
-        str, typer.Option("--from", metavar="BRANCH", help="The branch to fork from.")
+        str, typer.Option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
     ] = "main",
 ) -> Result:
-    """Create a branch at the head of another one. Nothing is copied."""
+    """Create a branch at another one, or at an older commit. Nothing is copied."""
     location = call.address(uri)
     call.echo(location)
     graph = omnigraph.open(location.uri)
@@ -39,3 +76,106 @@ def list_branches(call: Call, uri: UriOption = None) -> Result:
     graph = omnigraph.open(call.address(uri).uri, read_only=True)
     names = sorted(graph.branches())
     return Result({"branches": names}, names)
+
+
+@command(app, data_verb("branch delete"))
+def delete(call: Call, name: NameArgument, uri: UriOption = None) -> Result:
+    """Delete a branch with its own history."""
+    location = call.address(uri)
+    confirm(call, location, f"Delete branch {name}")
+    call.echo(location)
+    graph = omnigraph.open(location.uri)
+    graph.delete_branch(name)
+    data = {"uri": graph.uri, "name": name, "actor_id": call.actor}
+    return Result(data, [f"deleted branch {name}"])
+
+
+@command(app, data_verb("branch protect"))
+def protect(
+    call: Call,
+    name: NameArgument,
+    uri: UriOption = None,
+    merges_only: Annotated[
+        bool, typer.Option("--merges-only", help="Let nothing but merges write to it.")
+    ] = False,
+    off: Annotated[bool, typer.Option("--off", help="Lift the protection.")] = False,
+) -> Result:
+    """Protect a branch from being deleted and reset."""
+    location = call.address(uri)
+    call.echo(location)
+    graph = omnigraph.open(location.uri)
+    graph.protect_branch(name, not off, merges_only=merges_only)
+    data = {"uri": graph.uri, "name": name, "protected": not off, "merges_only": merges_only}
+    return Result(data, [f"{'lifted the protection of' if off else 'protected'} branch {name}"])
+
+
+@command(app, data_verb("branch merge"))
+def merge(
+    call: Call,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to merge.")],
+    uri: UriOption = None,
+    target: Annotated[
+        str, typer.Option("--into", metavar="BRANCH", help="The branch to merge into.")
+    ] = "main",
+    level: LevelOption = "entity",
+    strategy: StrategyOption = None,
+    resolve: ResolveOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would happen; exit with 1 on conflicts.")
+    ] = False,
+    delete_branch: Annotated[
+        bool, typer.Option("--delete-branch", help="Delete the source afterwards.")
+    ] = False,
+    message: MessageOption = None,
+    meta: MetadataOption = None,
+    if_commit: IfCommitOption = None,
+    idempotency_key: IdempotencyOption = None,
+) -> Result:
+    """Merge a branch into another one, as one commit. Conflicts are listed and change nothing."""
+    location = call.address(uri)
+    if not dry_run:
+        call.echo(location)
+    graph = omnigraph.open(location.uri, read_only=dry_run)
+    result = graph.merge(
+        source,
+        target,
+        dry_run=dry_run,
+        delete_branch=delete_branch,
+        message=message,
+        actor=call.actor,
+        metadata=pairs(meta, "--meta"),
+        expected_head=if_commit,
+        idempotency_key=idempotency_key,
+        **decisions(level, strategy, resolve),
+    )
+    if result.branch_delete_error is not None:
+        warn(f"branch {source} was not deleted: {result.branch_delete_error}")
+    code = EXIT_FAILURE if result.conflicts else EXIT_OK
+    return Result(result.to_json(call.actor), _lines(result), code)
+
+
+def decisions(level: str, strategy: list[str] | None, resolve: str | None) -> Any:
+    """The flags that say what counts where both sides changed something."""
+    from omnigraph.write.resolutions import read_resolutions
+
+    overall, by_type = None, {}
+    for given in strategy or []:
+        name, equals, side = given.rpartition("=")
+        if equals:
+            by_type[name] = side
+        else:
+            overall = given
+    found: dict[str, Any] = {"level": level, "strategy": overall, "by_type": by_type}
+    if resolve is not None:
+        found["resolutions"] = read_resolutions(read_text(Path(resolve), "file of resolutions"))
+    return found
+
+
+def _lines(result: MergeResult) -> list[str]:
+    done = "would merge" if result.dry_run else "merged"
+    lines = [f"{done} {result.source} into {result.target}: {result.outcome}"]
+    lines += [f"conflict {c.kind}: {c.message}" for c in result.conflicts]
+    lines += [line for change in result.changes for line in change_lines(change)]
+    if result.branch_deleted:
+        lines.append(f"deleted branch {result.source}")
+    return lines

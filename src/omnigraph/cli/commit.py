@@ -1,21 +1,27 @@
-"""``omnigraph commit``: list the commits of a branch, show one."""
+"""``omnigraph commit``: list the commits of a branch, show one, show what it changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import BranchOption, UriArgument, UriOption
+from omnigraph.cli.arguments import BranchOption, PageTokenOption, UriArgument, UriOption
+from omnigraph.cli.blocks import block_text, json_array, texts
+from omnigraph.cli.dag import draw
+from omnigraph.cli.diff import KindOption, OpOption, TypeOption
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
+from omnigraph.cli.times import shown_time
 from omnigraph.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from omnigraph.history.changes import Block
     from omnigraph.manifest.rows import Commit
 
 app = noun("Look at the history of a graph.")
@@ -29,12 +35,27 @@ _FIELDS: dict[str, Callable[[Commit], tuple[str | None, ...]]] = {
 }
 _METADATA = "metadata."
 
+KIND_WIDTH: Final = 8
+ACTOR_WIDTH: Final = 12
+"""Lines are printed as they come, so columns cannot wait for the widest cell."""
+
+
+def _text(flag: str, metavar: str, help: str) -> Any:
+    return typer.Option(flag, metavar=metavar, help=help, show_default=False)
+
 
 @command(app, data_verb("commit list", actor=False))
 def list_commits(
     call: Call,
     uri: UriArgument = None,
     branch: BranchOption = "main",
+    by: Annotated[str | None, _text("--actor", "ACTOR", "Only those made by ACTOR.")] = None,
+    since: Annotated[str | None, _text("--since", "TIME", "Only from TIME on.")] = None,
+    until: Annotated[str | None, _text("--until", "TIME", "Only before TIME.")] = None,
+    types: TypeOption = None,
+    message: Annotated[
+        str | None, _text("--message", "TEXT", "Only those with TEXT in their message.")
+    ] = None,
     filters: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,22 +70,59 @@ def list_commits(
         int | None,
         typer.Option("--limit", metavar="N", min=1, help="At most this many.", show_default=False),
     ] = None,
+    after: Annotated[
+        str | None, _text("--after", "COMMIT", "Go on after the last commit of a page.")
+    ] = None,
+    dag: Annotated[
+        bool,
+        typer.Option(
+            "--dag",
+            help="Draw how commits descend, merged branches included; so does a bare --graph.",
+        ),
+    ] = False,
 ) -> Result:
     """List the commits that lead to the head of a branch, newest first."""
+    from omnigraph.history.log import LogFilter
+
+    handle = omnigraph.open(call.address(uri).uri, read_only=True)
     where = _where(filters or [])
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    commits = graph.commits(branch, limit=limit, where=where)
-    rows = [
-        (
-            commit.commit_id,
-            _time(commit.created_at_us),
-            commit.kind,
-            commit.actor or "-",
-            commit.message or "",
-        )
-        for commit in commits
-    ]
-    return Result({"commits": [commit.to_json() for commit in commits]}, columns(rows))
+    chosen = LogFilter(by, since, until, frozenset(types or ()), message, where)
+    if dag:
+        if call.flags.json or after is not None or chosen != LogFilter():
+            raise InvalidInput(
+                "a drawing shows every commit", remedy="Leave the filters, --after and --json out."
+            )
+        return Result(None, [], stream=_drawn(islice(handle.ancestry(branch), limit)))
+    found = islice(handle.log(branch, filter=chosen, after=after), limit)
+    return Result(None, [], stream=_streamed(found, as_json=call.flags.json))
+
+
+def _streamed(commits: Iterable[Commit], *, as_json: bool) -> Iterator[bytes]:
+    """As they are read: a line each, or one JSON object."""
+    if not as_json:
+        for commit in commits:
+            yield (_line(commit) + "\n").encode()
+        return
+    yield b'{"commits": ['
+    for number, commit in enumerate(commits):
+        yield f"{',' if number else ''}\n{json.dumps(commit.to_json())}".encode()
+    yield b"\n]}\n"
+
+
+def _drawn(commits: Iterable[tuple[Commit, tuple[str, ...]]]) -> Iterator[bytes]:
+    described = ((commit.commit_id, parents, _line(commit)) for commit, parents in commits)
+    return (f"{line}\n".encode() for line in draw(described))
+
+
+def _line(commit: Commit) -> str:
+    cells = (
+        commit.commit_id,
+        shown_time(commit.created_at_us),
+        commit.kind.ljust(KIND_WIDTH),
+        (commit.actor or "-").ljust(ACTOR_WIDTH),
+        commit.message or "",
+    )
+    return "  ".join(cells).rstrip()
 
 
 @command(app, data_verb("commit show", actor=False))
@@ -84,11 +142,49 @@ def show(
         "merged parent": commit.merged_parent,
         "actor": commit.actor,
         "recovered by": commit.recovered_by,
-        "date": _time(commit.created_at_us),
+        "date": shown_time(commit.created_at_us),
         "message": commit.message,
     } | dict(commit.metadata)
     rows = [(f"{name}:", value) for name, value in shown.items() if value is not None]
     return Result(commit.to_json(), columns(rows))
+
+
+@command(app, data_verb("commit changes", actor=False))
+def changes(
+    call: Call,
+    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
+    uri: UriOption = None,
+    kinds: KindOption = None,
+    types: TypeOption = None,
+    ops: OpOption = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", help="Changes per page.", show_default=False),
+    ] = None,
+    page_token: PageTokenOption = None,
+) -> Result:
+    """Show what a commit changed, relative to its first parent."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    settings: dict[str, Any] = {"kinds": kinds or (), "types": types or (), "ops": ops or ()}
+    if limit is not None:
+        settings["limit"] = limit
+    page = graph.commit_changes(commit_id, page_token=page_token, **settings)
+    if page_token is not None:
+        lines = block_text(page.block).decode().splitlines()
+        if page.next_page_token is not None:
+            lines.append(f"next page: --page-token {page.next_page_token}")
+        return Result(page.to_json(), lines)
+
+    def blocks() -> Iterator[Block]:
+        yield page.block
+        token = page.next_page_token
+        while token is not None:
+            following = graph.commit_changes(commit_id, page_token=token, **settings)
+            yield following.block
+            token = following.next_page_token
+
+    stream = json_array(blocks()) if call.flags.json else texts(blocks())
+    return Result(None, [], stream=chain(stream, [b"\n"] if call.flags.json else []))
 
 
 def _where(filters: list[str]) -> Callable[[Commit], bool] | None:
@@ -109,7 +205,3 @@ def _condition(text: str) -> Callable[[Commit], bool]:
         f"{text!r} is not a filter",
         remedy=f"Write KEY=VALUE with one of {', '.join(_FIELDS)} or {_METADATA}NAME as the key.",
     )
-
-
-def _time(microseconds: int) -> str:
-    return datetime.fromtimestamp(microseconds / 1_000_000, UTC).isoformat(" ", "seconds")

@@ -11,7 +11,6 @@ import typer
 from omnigraph.cli.arguments import UriOption, read_text
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
-from omnigraph.cli.quick_start import import_lance_without_pandas
 from omnigraph.cli.rows import FORMATS, RowFormat, render
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import InvalidInput
@@ -63,7 +62,6 @@ def query(
     chosen = _format(form, call.flags.json)
     given = _parameters(params, params_file)
     location = call.address(uri)
-    import_lance_without_pandas()
     import omnigraph
     from omnigraph.read.engine import ReadOptions
 

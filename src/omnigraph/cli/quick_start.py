@@ -1,42 +1,32 @@
-"""A quicker start of commands that only read.
+"""A quicker start of commands that open a graph.
 
-Lance imports a part of pyarrow that tries to import pandas when it is installed, which doubles the
-start of a command. For the length of that one import pandas looks as if it were not there. Only
-for processes that are ours and hand no data frames around: pyarrow remembers what it found.
+Only for processes that are ours: pyarrow remembers what it found.
 """
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
-from collections.abc import Sequence
-from types import ModuleType
+from importlib.abc import MetaPathFinder
 
 
-class _NotNow(importlib.abc.Loader):
-    """Finds pandas, as Lance wants to see, and refuses to load it."""
+class _NoPandas(MetaPathFinder):
+    """Lets nobody import pandas while it is in place."""
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        return importlib.util.spec_from_loader(name, self) if name == "pandas" else None
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        raise ImportError("pandas is not needed here")
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ImportError("pandas is left alone here", name=fullname)
 
 
-def import_lance_without_pandas() -> None:
-    """Import Lance now, without what only data frames need."""
-    if "lance" in sys.modules or "pandas" in sys.modules:
-        return
-    finder = _NotNow()
+def leave_pandas_alone() -> None:
+    """Let pyarrow look for pandas now and find none: importing it doubles the time of a command.
+
+    It looks once, when it first makes a value; what needs pandas later still gets it.
+    """
+    import pyarrow
+
+    finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:
-        import lance  # noqa: F401
+        pyarrow.scalar(0)
     finally:
         sys.meta_path.remove(finder)

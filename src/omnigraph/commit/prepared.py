@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from omnigraph.commit.record import PlannedTable
 from omnigraph.manifest.rows import Row, TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.storage.tables import StagedWrite
+from omnigraph.storage.tables import StagedWrite, TableRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class PreparedWrite:
     tables: tuple[PreparedTable, ...] = ()
     delete_epochs: Mapping[str, int] = field(default_factory=dict)
     insert_epochs: Mapping[str, int] = field(default_factory=dict)
+    reads: Mapping[str, TableRef] = field(default_factory=dict)  # types it relies on as a whole
     expected_head: str | None = None
     put: tuple[Row, ...] = ()
     drop: tuple[str, ...] = ()

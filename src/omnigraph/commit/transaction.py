@@ -28,6 +28,7 @@ from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
 from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import (
+    BranchNotFound,
     Contention,
     Drift,
     OmnigraphError,
@@ -137,6 +138,7 @@ class WriteTransaction:
         self, branch: Branch, prepared: PreparedWrite, record: RecoveryRecord
     ) -> Commit | None:
         if not prepared.tables:
+            self._require_live(branch)
             return self._repository.manifest(branch).publish(record.publication()).commit
         with active(record.operation_id):
             # Others may watch the record from before the put returns: the first proof is from then.
@@ -146,6 +148,7 @@ class WriteTransaction:
             hit("record.after_put")
             moved = 0
             try:
+                self._require_live(branch)
                 with holding.kept():
                     for table in prepared.tables:
                         holding.prove()
@@ -172,6 +175,14 @@ class WriteTransaction:
             self._delete_record(record, holding)
             return commit
 
+    def _require_live(self, branch: Branch) -> None:
+        """A branch may have been deleted while the write was prepared; its files may be gone."""
+        if branch.ref is not None and self._repository.branch(branch.name) != branch:
+            raise BranchNotFound(
+                f"branch {branch.name!r} was deleted while it was being written to",
+                details={"branch": branch.name},
+            )
+
     def _record(self, branch: Branch, prepared: PreparedWrite) -> RecoveryRecord:
         info, snapshot = prepared.info, prepared.snapshot
         now = self._repository.clock.now_us()
@@ -197,7 +208,7 @@ class WriteTransaction:
             created_at_us=now,
             tables=tuple(table.planned() for table in prepared.tables),
             requirements=Requirements(
-                tables={t.pin.key: t.pin.ref for t in prepared.tables},
+                tables={**prepared.reads, **{t.pin.key: t.pin.ref for t in prepared.tables}},
                 delete_epochs=dict(prepared.delete_epochs),
                 insert_epochs=dict(prepared.insert_epochs),
                 schema_hash=snapshot.schema_hash,

@@ -54,20 +54,17 @@ def check_unique(
     if image.rows is None or not image.rows.num_rows:
         return
     for columns in owner.unique:
-        _check_group(owner, columns, image, stored, report)
+        check_repeated(owner, columns, image.rows, report)
+        if not image.replaces_all and stored.count(owner.key):
+            assert image.final is not None
+            check_taken(owner, columns, image.final, image.superseded, stored, report)
 
 
-def _check_group(
-    owner: NodeType | EdgeType,
-    columns: tuple[str, ...],
-    image: TypeImage,
-    stored: StoredTypes,
-    report: Report,
+def check_repeated(
+    owner: NodeType | EdgeType, columns: tuple[str, ...], rows: pa.Table, report: Report
 ) -> None:
-    rows = image.rows
-    assert rows is not None
-    name = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
-    title = f"@unique violation on {owner.name}.{name}"
+    """A tuple that two written rows have."""
+    title, name = _title(owner, columns)
 
     def repeated(at: int, first: int) -> str:
         other, where = rows["id"][first].as_py(), _also(report, rows, first)
@@ -76,31 +73,32 @@ def _check_group(
     _report(
         report, "unique", owner, rows, _repeats(tuple_keys(owner, columns, rows)), repeated, name
     )
-    if not image.replaces_all and stored.count(owner.key):
-        _check_stored(owner, columns, image, stored, report, title, name)
 
 
-def _check_stored(
+def _title(owner: NodeType | EdgeType, columns: tuple[str, ...]) -> tuple[str, str]:
+    name = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+    return f"@unique violation on {owner.name}.{name}", name
+
+
+def check_taken(
     owner: NodeType | EdgeType,
     columns: tuple[str, ...],
-    image: TypeImage,
+    final: pa.Table,
+    superseded: pa.Array,
     stored: StoredTypes,
     report: Report,
-    title: str,
-    name: str,
 ) -> None:
     """A final tuple that a stored entity has, which this write neither replaces nor removes."""
     import pyarrow.compute as pc
 
-    final = image.final
-    assert final is not None
+    title, name = _title(owner, columns)
     keys = tuple_keys(owner, columns, final)
     values = as_array(final[columns[0]]).filter(pc.is_valid(keys)).unique()
     if not len(values):
         return
     wanted = list(dict.fromkeys(("id", *columns)))
     found = stored.matching(owner.key, columns[0], values, wanted)
-    found = found.filter(pc.invert(pc.is_in(found["id"], value_set=image.superseded)))
+    found = found.filter(pc.invert(pc.is_in(found["id"], value_set=superseded)))
     taken = tuple_keys(owner, columns, found)
     positions = pc.index_in(keys, value_set=taken, skip_nulls=True)
     marked = pc.indices_nonzero(pc.is_valid(positions))

@@ -6,7 +6,7 @@ Its memory is bounded: however bad the data, only the first violations are kept 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -63,9 +63,15 @@ class Violation:
 
 @dataclass(slots=True)
 class Report:
-    """Collects violations. ``files`` are the names that the ``#file`` column counts."""
+    """Collects violations. ``files`` are the names that the ``#file`` column counts.
 
-    files: Sequence[str] = ()
+    A file may be read in parts: then each part has its name in ``files``, and ``lines_before``
+    says how many lines of the file come before the part.
+    """
+
+    files: Sequence[str] | Mapping[int, str] = ()
+    lines_before: Sequence[int] | Mapping[int, int] = ()
+    shown_max: int = VIOLATIONS_SHOWN_MAX
     shown: list[Violation] = field(default_factory=list)
     total: int = 0
     rules: set[Rule] = field(default_factory=set)
@@ -76,7 +82,7 @@ class Report:
     @property
     def is_full(self) -> bool:
         """Whether further violations are only counted."""
-        return len(self.shown) >= VIOLATIONS_SHOWN_MAX
+        return len(self.shown) >= self.shown_max
 
     def add(self, violation: Violation) -> None:
         self.total += 1
@@ -94,13 +100,14 @@ class Report:
         self.total += total
 
     def room(self) -> int:
-        return max(VIOLATIONS_SHOWN_MAX - len(self.shown), 1)
+        return max(self.shown_max - len(self.shown), 1)
 
     def place(self, rows: pa.Table, at: int) -> tuple[str | None, int | None]:
         """Where a row was read: its file and line, as far as they are known."""
         if LINE not in rows.column_names:
             return None, None
-        return self.files[rows[FILE][at].as_py()], rows[LINE][at].as_py()
+        part, line = rows[FILE][at].as_py(), rows[LINE][at].as_py()
+        return self.files[part], line + (self.lines_before[part] if self.lines_before else 0)
 
     def raise_any(self) -> None:
         """Raise one error for everything that was found, if anything was."""

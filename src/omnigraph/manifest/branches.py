@@ -28,6 +28,7 @@ class Branch:
     parent: str | None = None
     fork_commit: str | None = None
     fork_version: int | None = None
+    deleting: bool = False
 
     @property
     def ref(self) -> str | None:
@@ -41,6 +42,8 @@ class Branch:
             "fork_commit": self.fork_commit,
             "fork_version": self.fork_version,
         }
+        if self.deleting:
+            data["state"] = "deleting"
         return Row(f"branch:{self.name}", Kind.BRANCH, data)
 
     @classmethod
@@ -52,6 +55,7 @@ class Branch:
             data["parent"],
             data["fork_commit"],
             data["fork_version"],
+            data.get("state") == "deleting",
         )
 
 
@@ -60,7 +64,8 @@ MAIN_BRANCH = Branch(MAIN, MAIN)
 
 def all_branches(main_state: ManifestState) -> dict[str, Branch]:
     """Every live branch by name, main included, in name order."""
-    found = [MAIN_BRANCH, *(Branch.from_row(row) for row in main_state.rows(Kind.BRANCH))]
+    registered = [Branch.from_row(row) for row in main_state.rows(Kind.BRANCH)]
+    found = [MAIN_BRANCH, *(branch for branch in registered if not branch.deleting)]
     return {branch.name: branch for branch in sorted(found, key=lambda branch: branch.name)}
 
 
@@ -69,9 +74,31 @@ def get_branch(main_state: ManifestState, name: str) -> Branch:
     if name == MAIN:
         return MAIN_BRANCH
     row = main_state.row(f"branch:{name}")
-    if row is None:
+    branch = None if row is None else Branch.from_row(row)
+    if branch is None or branch.deleting:
         raise BranchNotFound(f"branch {name!r} does not exist", details={"branch": name})
-    return Branch.from_row(row)
+    return branch
+
+
+def deleting_branches(main_state: ManifestState) -> list[Branch]:
+    """Branches that are gone for everybody, but not yet from the store."""
+    found = [Branch.from_row(row) for row in main_state.rows(Kind.BRANCH)]
+    return [branch for branch in found if branch.deleting]
+
+
+def is_protected(main_state: ManifestState, branch: Branch) -> bool:
+    """Whether the branch may neither be deleted nor reset."""
+    return main_state.row(protection_id(branch)) is not None
+
+
+def accepts_only_merges(main_state: ManifestState, branch: Branch) -> bool:
+    """Whether only merges may write to the branch."""
+    row = main_state.row(protection_id(branch))
+    return row is not None and bool(row.metadata.get("merges_only"))
+
+
+def protection_id(branch: Branch) -> str:
+    return f"protection:{branch.incarnation}"
 
 
 def check_new_name(main_state: ManifestState, name: str) -> str:
@@ -79,12 +106,14 @@ def check_new_name(main_state: ManifestState, name: str) -> str:
     name = name.strip()
     if name == MAIN:
         raise AlreadyExists("the branch main always exists", remedy="Choose another name.")
-    problem = _name_problem(name)
+    problem = name_problem(name)
     if problem:
         raise InvalidInput(
             f"{name!r} cannot be a branch name: {problem}",
             remedy="Use letters, digits and . _ - with / between parts, such as etl/run-1.",
         )
+    if main_state.row(f"tag:{name}") is not None:
+        raise BranchExists(f"there is a tag {name!r} already", details={"tag": name})
     for other in all_branches(main_state):
         if other == name:
             raise BranchExists(f"branch {name!r} exists already", details={"branch": name})
@@ -97,7 +126,8 @@ def check_new_name(main_state: ManifestState, name: str) -> str:
     return name
 
 
-def _name_problem(name: str) -> str | None:
+def name_problem(name: str) -> str | None:
+    """Why a name cannot be that of a branch or a tag; None when it can."""
     if not name:
         return "it is blank"
     if len(name) > BRANCH_NAME_MAX:

@@ -1,45 +1,154 @@
-"""Creating branches: the ref first, the registry row second."""
+"""Changing the registry of branches: creating, marking for deletion, forgetting, protecting.
+
+Creating makes the ref first and the row second: the row makes the branch exist. Deleting marks the
+row first, which makes the branch go away for everybody, and removes it last, when the files are
+gone. Each step is decided on the registry it was checked against, so that no branch or tag can come
+to depend on one that is being deleted.
+"""
 
 from __future__ import annotations
 
-from omnigraph.errors import Contention, ReadSetConflict
+from collections.abc import Callable
+from dataclasses import replace
+
+from omnigraph.errors import (
+    BranchInUse,
+    BranchProtected,
+    Contention,
+    HistoryReclaimed,
+    InvalidInput,
+    ReadSetConflict,
+)
 from omnigraph.ids import new_ulid
-from omnigraph.manifest.branches import Branch, check_new_name
-from omnigraph.manifest.publication import Publication, Requirements
+from omnigraph.manifest.branches import (
+    Branch,
+    all_branches,
+    check_new_name,
+    deleting_branches,
+    get_branch,
+    is_protected,
+    protection_id,
+)
+from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Kind
+from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Kind, Row
+from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.tags import all_tags
+from omnigraph.manifest.targets import resolve
 from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.tables import TableRef
 
 REGISTER_ATTEMPTS_MAX = 50
 
+Change = Callable[[ManifestState], Publication | None]
+"""From the state of the registry to a publication; None when there is nothing to do."""
+
 
 def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branch:
-    """Fork a branch at the head of another. Tables are forked later, by their first write."""
+    """Fork a branch at a branch, a commit or a tag. Tables are forked later, by first writes."""
     name = check_new_name(repository.main.current(), name)
-    source = repository.branch(from_)
-    state = repository.manifest(source).current()
-    branch = Branch(name, new_ulid(), source.incarnation, state.head.commit_id, state.version)
+    start = resolve(repository, from_)
+    source = start.branch
+    branch = Branch(name, new_ulid(), source.incarnation, start.commit_id, start.manifest_version)
     hit("branch.before_ref")
-    repository.tables.fork(TableRef(MANIFEST_PATH, source.ref, state.version), branch.incarnation)
+    ref = TableRef(MANIFEST_PATH, source.ref, start.manifest_version)
+    try:
+        repository.tables.fork(ref, branch.incarnation)
+    except TableNotFound as error:
+        raise HistoryReclaimed(
+            f"{from_!r} can no longer be forked: its state was cleaned up",
+            details={"ref": from_, "commit_id": start.commit_id},
+        ) from error
     hit("branch.after_ref")
-    _register(repository, branch)
+    register_branch(repository, branch, source)
     hit("branch.after_row")
     return branch
 
 
-def _register(repository: Repository, branch: Branch) -> None:
-    """Make the branch exist, unless a name it collides with came to exist first."""
+def register_branch(repository: Repository, branch: Branch, source: Branch) -> None:
+    """Make a branch exist whose ref does, unless its name was taken or its source went away."""
+
+    def change(state: ManifestState) -> Publication:
+        check_new_name(state, branch.name)
+        get_branch(state, source.name)  # raises: it was deleted meanwhile
+        return Publication(branch.incarnation, MAIN, put=(branch.to_row(),))
+
+    change_registry(repository, change)
+
+
+def mark_deleting(repository: Repository, name: str) -> Branch:
+    """Make a branch go away for everybody, unless something depends on it."""
+    if name == MAIN:
+        raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
+    hit("branch.before_delete")
+    change_registry(repository, lambda state: _marked(state, name))
+    hit("branch.after_mark")
+    found = {branch.name: branch for branch in deleting_branches(repository.main.current())}
+    return found[name]
+
+
+def _marked(state: ManifestState, name: str) -> Publication:
+    branch = get_branch(state, name)
+    if is_protected(state, branch):
+        raise BranchProtected(f"branch {name!r} is protected", details={"branch": name})
+    children = [b.name for b in all_branches(state).values() if b.parent == branch.incarnation]
+    if children:
+        raise BranchInUse(
+            f"branch {name!r} cannot be deleted: {children[0]!r} was forked from it",
+            remedy=f"Delete {', '.join(children)} first.",
+            details={"branch": name, "descendants": children},
+        )
+    tags = [tag.name for tag in all_tags(state).values() if tag.branch == branch.incarnation]
+    if tags:
+        raise BranchInUse(
+            f"branch {name!r} cannot be deleted: the tag {tags[0]!r} keeps one of its commits",
+            remedy=f"Delete the tags {', '.join(tags)} first.",
+            details={"branch": name, "tags": tags},
+        )
+    return Publication(new_ulid(), MAIN, put=(replace(branch, deleting=True).to_row(),))
+
+
+def forget_branch(repository: Repository, branch: Branch) -> None:
+    """Remove the row of a branch that is being deleted, unless somebody did already."""
+
+    def change(state: ManifestState) -> Publication | None:
+        if branch.incarnation not in {b.incarnation for b in deleting_branches(state)}:
+            return None
+        return Publication(new_ulid(), MAIN, drop=(branch.to_row().object_id,))
+
+    change_registry(repository, change)
+
+
+def protect_branch(
+    repository: Repository, name: str, *, protected: bool = True, merges_only: bool = False
+) -> None:
+    """Protect a branch from being deleted and reset, or lift the protection.
+
+    With ``merges_only`` nothing but merges may write to it.
+    """
+
+    def change(state: ManifestState) -> Publication:
+        object_id = protection_id(get_branch(state, name))
+        if not protected:
+            return Publication(new_ulid(), MAIN, drop=(object_id,))
+        row = Row(object_id, Kind.PROTECTION, {"merges_only": merges_only})
+        return Publication(new_ulid(), MAIN, put=(row,))
+
+    change_registry(repository, change)
+
+
+def change_registry(repository: Repository, change: Change) -> None:
+    """Publish a change of the registry that was decided on its current state, or decide again."""
     for _ in range(REGISTER_ATTEMPTS_MAX):
         state = repository.main.current()
-        check_new_name(state, branch.name)
-        known = tuple(sorted(row.object_id for row in state.rows(Kind.BRANCH)))
-        requirements = Requirements(branches=known)
+        publication = change(state)
+        if publication is None:
+            return
+        requirements = replace(publication.requirements, branches=state.registry)
         try:
-            repository.main.publish(
-                Publication(branch.incarnation, MAIN, requirements, put=(branch.to_row(),))
-            )
+            repository.main.publish(replace(publication, requirements=requirements))
         except ReadSetConflict:
             continue
         return
-    raise Contention("too many branches are being created at once")
+    raise Contention("too many branches and tags are being changed at once")

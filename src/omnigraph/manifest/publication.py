@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from omnigraph.errors import PreconditionFailed, ReadSetConflict, VersionConflict
-from omnigraph.manifest.rows import Commit, Head, Kind, Row, TablePin
+from omnigraph.manifest.rows import Commit, Head, Row, TablePin
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.tables import TableRef
 
@@ -21,8 +21,9 @@ class Requirements:
 
     ``tables`` covers the types written; ``delete_epochs`` the types an inserted edge points to;
     ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the meaning
-    of all of them; ``head`` is the caller's own precondition; ``branches`` the names a new branch
-    must not collide with; ``absent`` are current rows that nobody may have added meanwhile.
+    of all of them; ``head`` is the caller's own precondition; ``branches`` the registry of branches
+    and tags that a change of it was decided on; ``absent`` are current rows that nobody may have
+    added meanwhile.
     """
 
     tables: Mapping[str, TableRef] = field(default_factory=dict)
@@ -40,10 +41,8 @@ class Requirements:
             raise PreconditionFailed(self.head, head.commit_id)
         if self.schema_hash is not None and head.schema_hash != self.schema_hash:
             raise ReadSetConflict("schema", self.schema_hash, head.schema_hash)
-        if self.branches is not None:
-            known = tuple(sorted(row.object_id for row in state.rows(Kind.BRANCH)))
-            if known != self.branches:
-                raise ReadSetConflict("branches", len(self.branches), len(known))
+        if self.branches is not None and state.registry != self.branches:
+            raise ReadSetConflict("branches", len(self.branches), len(state.registry))
         for object_id in self.absent:
             if state.row(object_id) is not None:
                 raise ReadSetConflict(object_id, None, object_id)

@@ -35,6 +35,8 @@ class Kind(StrEnum):
     GRAPH_HEAD = "graph_head"
     SCHEMA = "schema"
     BRANCH = "branch"
+    TAG = "tag"
+    PROTECTION = "protection"
     ABANDONED = "abandoned"
     IDEMPOTENCY = "idempotency"
 
@@ -105,9 +107,7 @@ class TablePin:
 
     def to_version_row(self) -> Row:
         """The history row that time travel reads."""
-        branch = self.ref.branch or MAIN
-        identity = f"table_version:{self.key}:{self.ref.path}@{branch}:{self.ref.version}"
-        return self._row(Kind.TABLE_VERSION, identity)
+        return self._row(Kind.TABLE_VERSION, f"table_version:{self.key}:{place_of(self.ref)}")
 
     def _row(self, kind: Kind, object_id: str) -> Row:
         return Row(
@@ -143,6 +143,18 @@ class TablePin:
             row.metadata["delete_epoch"],
             row.metadata["insert_epoch"],
         )
+
+
+def place_of(ref: TableRef) -> str:
+    """A version of a table as one word."""
+    return f"{ref.path}@{ref.branch or MAIN}:{ref.version}"
+
+
+def ref_at(place: str) -> TableRef:
+    """The inverse of ``place_of``."""
+    where, _, version = place.rpartition(":")
+    path, _, branch = where.rpartition("@")
+    return TableRef(path, None if branch == MAIN else branch, int(version))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from omnigraph.errors import CorruptData
 from omnigraph.manifest.rows import CURRENT, Head, Kind, Row, TablePin, row_from_arrow
+from omnigraph.manifest.timeline import Timeline, read_timeline
 from omnigraph.storage.tables import PinnedTable, TableRef
 
 _FRAGMENT_SHIFT = 32
@@ -38,6 +39,7 @@ class ManifestState:
     table: PinnedTable
     current: Mapping[str, Stored]
     signatures: Mapping[int, Signature]
+    earlier: Timeline | None = None  # what an older state knew of history, if anyone had asked
 
     @property
     def ref(self) -> TableRef:
@@ -62,8 +64,28 @@ class ManifestState:
         found = [TablePin.from_row(row) for row in self.rows(Kind.TABLE)]
         return {pin.key: pin for pin in sorted(found, key=lambda pin: pin.key)}
 
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Where history is; read when first asked for."""
+        return read_timeline(self.table, self.earlier)
+
+    @property
+    def known_timeline(self) -> Timeline | None:
+        """The newest timeline that has been read already, of this state or an older one."""
+        found: Timeline | None = self.__dict__.get("timeline", self.earlier)
+        return found
+
     def rows(self, kind: Kind) -> Iterator[Row]:
         return (s.row for s in self.current.values() if s.row.object_type == kind)
+
+    @cached_property
+    def registry(self) -> tuple[str, ...]:
+        """The names in use, and what holds what: branches, those being deleted, tags."""
+        branches = (
+            f"{row.object_id}!{row.metadata.get('state', '')}" for row in self.rows(Kind.BRANCH)
+        )
+        tags = (f"{row.object_id}@{row.metadata['branch']}" for row in self.rows(Kind.TAG))
+        return tuple(sorted((*branches, *tags)))
 
     def row(self, object_id: str) -> Row | None:
         stored = self.current.get(object_id)
@@ -87,7 +109,8 @@ def load_state(table: PinnedTable, previous: ManifestState | None = None) -> Man
             filter=f"{CURRENT} = true", with_row_address=True, fragment_ids=changed
         ).to_pylist()
         current.update({r["object_id"]: Stored(row_from_arrow(r), r["_rowaddr"]) for r in found})
-    return ManifestState(table, current, signatures)
+    earlier = None if previous is None else previous.known_timeline
+    return ManifestState(table, current, signatures, earlier)
 
 
 def state_after(
@@ -104,7 +127,7 @@ def state_after(
     for offset, row in enumerate(written):
         if row.is_current:
             current[row.object_id] = Stored(row, new_fragment << _FRAGMENT_SHIFT | offset)
-    return ManifestState(table, current, signatures)
+    return ManifestState(table, current, signatures, previous.known_timeline)
 
 
 def current_fragments(table: PinnedTable) -> dict[int, Any]:

@@ -15,10 +15,10 @@ from omnigraph.errors import BlobRangeInvalid, EntityNotFound, InvalidInput
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema
-from omnigraph.storage.blobs import EXTERNAL_KIND, ROW_ID
+from omnigraph.storage.blobs import EXTERNAL_KIND
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.staging import value_filter
-from omnigraph.storage.tables import PinnedTable
+from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 CHUNK_BYTES: Final = 1 << 20
 _UPDATED: Final = "_row_last_updated_at_version"

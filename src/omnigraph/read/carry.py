@@ -12,7 +12,7 @@ import numpy as np
 
 from omnigraph.read import sets
 from omnigraph.read.adjacency import Adjacency
-from omnigraph.read.delta import Delta
+from omnigraph.read.succession import Succession
 from omnigraph.read.values import Ints
 
 
@@ -27,9 +27,9 @@ class Links(NamedTuple):
 class Changes(NamedTuple):
     """What became of the nodes at both ends and of the edges; ends of added edges may be -1."""
 
-    near: Delta
-    far: Delta
-    edges: Delta
+    near: Succession
+    far: Succession
+    edges: Succession
     added: Links
 
 
@@ -60,7 +60,7 @@ def _grown(old: Adjacency, added: Links, near_count: int) -> Adjacency:
 
 
 def _renumbered(
-    old: Adjacency, near: Delta, far: Delta, edges: Delta, near_count: int
+    old: Adjacency, near: Succession, far: Succession, edges: Succession, near_count: int
 ) -> tuple[Adjacency, Links]:
     """An adjacency after rows have gone or got other places.
 

@@ -1,152 +1,228 @@
-"""Deltas: how the rows of one version of a table became those of a later one.
+"""The entities of one type that differ between two snapshots, by value.
 
-Told from the lists of fragments and the addresses of rows in the few that changed, so the cost
-follows the change and not the table. Used to bring derived structures up to date instead of making
-them again; whoever gets ``None`` makes them again.
+What *may* differ comes from storage as pairs of row ids, at a cost that follows the number of rows
+touched. Here the values of both sides are read, in batches and in the order of ids, and whatever
+turns out to be the same is dropped: a rewrite without a change is never reported. Properties are
+paired by identity, so a renamed one is the same one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from omnigraph.read.values import Ints
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import TablePin
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.equality import comparable, same_rows
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.storage.delta import NEW, OLD, SCAN_SHARE, gather, row_pairs
+from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from omnigraph.storage.tables import PinnedTable
-
-_NONE: Final = np.array([], dtype=np.int32)
-FRESH_SHARE: Final = 8
-"""When more than one row in so many is new, making everything again is as quick."""
+BATCH_ROWS: Final = 4_096
+"""Entities compared at a time: enough to be quick, little enough to hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """``places``: the new ordinal of every old row, -1 for one that is gone; None: all as before.
+class Op(StrEnum):
+    """What happened to an entity."""
 
-    Rows that were replaced and are followed have a new place: ``moved`` are those places, sorted.
-    ``fresh`` are the places of all rows that were written since.
-    """
-
-    places: Ints | None
-    moved: Ints
-    fresh: Ints
-    fragments: tuple[int, ...]
-    """Where the fresh rows are stored, in their order."""
-
-    def now(self, ordinals: Ints) -> Ints:
-        """Old ordinals as new ones; -1 stays."""
-        if self.places is None:
-            return ordinals
-        return np.where(ordinals >= 0, self.places[ordinals], np.int32(-1)).astype(np.int32)
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
 
 
-def delta_between(old: PinnedTable, new: PinnedTable, *, follow: bool) -> Delta | None:
-    """What happened between two versions of one table; None when it is too much to follow.
+@dataclass(frozen=True)
+class Side:
+    """One type as one snapshot has it."""
 
-    ``follow``: a row that was replaced is the same row at another place; otherwise it is gone, and
-    the new one is just fresh.
-    """
-    before, after = _Layout.of(old), _Layout.of(new)
-    shared = [f for f in before.starts if after.names.get(f) == before.names[f]]
-    if shared != [f for f in after.starts if f in set(shared)]:
-        return None
-    added = tuple(f for f in after.starts if f not in set(shared))
-    fresh = _ranges(after, added)
-    if len(fresh) * FRESH_SHARE > after.rows:
-        return None
-    places = np.full(before.rows, -1, dtype=np.int32)
-    touched = [f for f in before.starts if f not in set(shared)]
-    for fragment in shared:
-        first, count = before.starts[fragment], before.counts[fragment]
-        if count == after.counts[fragment]:
-            kept = np.arange(count)
-        else:
-            touched.append(fragment)
-            kept = _kept(_addresses(old, fragment), _addresses(new, fragment))
-        here = np.where(kept >= 0, kept + after.starts[fragment], -1)
-        places[first : first + count] = here
-    moved = fresh[:0]
-    if follow and touched and added:
-        moved = _replaced(old, new, before, touched, places, added, fresh)
-    unchanged = len(fresh) + before.rows == after.rows and not touched
-    return Delta(None if unchanged else places, moved, fresh, added)
+    owner: NodeType | EdgeType
+    pin: TablePin
+    table: PinnedTable
+
+    @cached_property
+    def columns(self) -> list[str]:
+        return [column.name for column in self.owner.columns()]
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """The fragments of one version in scan order: where each starts and how many rows live."""
+class ChangedRows:
+    """Some entities that differ, by id, with the rows that exist of them on either side.
 
-    starts: dict[int, int]
-    counts: dict[int, int]
-    names: dict[int, str]
-    """The first file of each: numbers of fragments can come back after a restore, files cannot."""
-    rows: int
+    ``before`` has a row for each update and delete, ``after`` one for each update and insert, in
+    the order of ``ids``; both carry row ids.
+    """
 
-    @classmethod
-    def of(cls, table: PinnedTable) -> _Layout:
-        starts, counts, names, rows = {}, {}, {}, 0
-        for fragment, about in table.fragments.items():
-            starts[fragment] = rows
-            counts[fragment] = about.physical_rows - about.num_deletions
-            names[fragment] = about.files[0].path
-            rows += counts[fragment]
-        return cls(starts, counts, names, rows)
+    ids: list[str]
+    ops: list[Op]
+    before: pa.Table | None
+    after: pa.Table | None
 
 
-UNCHANGED: Final = Delta(None, _NONE, _NONE, ())
+@dataclass(frozen=True)
+class TypeDelta:
+    """One type on both sides (None where it does not exist) and the pairs that may differ."""
+
+    old: Side | None
+    new: Side | None
+    pairs: pa.Table
+
+    @property
+    def side(self) -> Side:
+        """The newer side, or the only one."""
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+    @cached_property
+    def shared(self) -> list[tuple[str, str]]:
+        """The columns that both sides have, under either name: ends of edges, then properties."""
+        if self.old is None or self.new is None:
+            return []
+        ends = [(c.name, c.name) for c in self.old.owner.columns() if c.property_id is None]
+        names = {p.property_id: name for name, p in self.new.owner.properties.items()}
+        return [
+            *ends,
+            *(
+                (name, names[p.property_id])
+                for name, p in self.old.owner.properties.items()
+                if p.property_id in names
+            ),
+        ]
+
+    @cached_property
+    def added(self) -> list[str]:
+        """Properties that only the newer side has."""
+        known = {new for _, new in self.shared}
+        return [] if self.new is None else [c for c in self.new.columns if c not in known]
+
+    def changes(self, *, after_id: str | None = None) -> Iterator[ChangedRows]:
+        """What differs, in the order of ids; ``after_id`` skips everything up to an id."""
+        import pyarrow.compute as pc
+
+        pairs = self.pairs
+        if after_id is not None:
+            pairs = pairs.filter(pc.greater(pairs["id"], after_id))
+        readers = [
+            None if side is None else _Rows(side, pairs.num_rows - pairs[column].null_count)
+            for side, column in ((self.old, OLD), (self.new, NEW))
+        ]
+        for start in range(0, pairs.num_rows, BATCH_ROWS):
+            batch = pairs.slice(start, BATCH_ROWS)
+            before, after = (
+                None if reader is None else reader.read(batch[column])
+                for reader, column in zip(readers, (OLD, NEW), strict=True)
+            )
+            found = self._compared(batch, before, after)
+            if found.ids:
+                yield found
+
+    def _compared(
+        self, pairs: pa.Table, before: pa.Table | None, after: pa.Table | None
+    ) -> ChangedRows:
+        import pyarrow as pa
+
+        had = np.asarray(pairs[OLD].is_valid())
+        has = np.asarray(pairs[NEW].is_valid())
+        both = had & has
+        keep = had | has
+        if before is not None and after is not None and both.any():
+            left = before.filter(pa.array(both[had]))
+            right = after.filter(pa.array(both[has]))
+            keep[both] = ~self.same(left, right)
+        ops = np.where(both, Op.UPDATE, np.where(had, Op.DELETE, Op.INSERT))[keep]
+        return ChangedRows(
+            pairs["id"].filter(pa.array(keep)).to_pylist(),
+            [Op(op) for op in ops.tolist()],
+            None if before is None else before.filter(pa.array(keep[had])),
+            None if after is None else after.filter(pa.array(keep[has])),
+        )
+
+    def same(self, before: pa.Table, after: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which rows of the same entities have the same values on both sides.
+
+        A property that only the newer side has counts as null on the older one; one that only the
+        older side has is a change of the schema, not of every entity.
+        """
+        assert self.old is not None
+        assert self.new is not None
+        left, right = comparable(self.old.table, before), comparable(self.new.table, after)
+        same = same_rows(left, right, self.shared)
+        for name in self.added:
+            same &= np.asarray(right[name].is_null())
+        return same
 
 
-def _ranges(layout: _Layout, fragments: tuple[int, ...]) -> Ints:
-    parts = [layout.starts[f] + np.arange(layout.counts[f], dtype=np.int32) for f in fragments]
-    return np.concatenate(parts) if parts else np.array([], dtype=np.int32)
+class _Rows:
+    """Reads rows of one side: by row id, or out of one pass when many will be asked for."""
+
+    def __init__(self, side: Side, wanted: int) -> None:
+        self._side = side
+        self._whole: pa.Table | None = None
+        if wanted > BATCH_ROWS and wanted * SCAN_SHARE > side.table.rows:
+            self._whole = side.table.scan(side.columns, with_row_id=True)
+
+    def read(self, row_ids: pa.ChunkedArray) -> pa.Table:
+        """The rows of these row ids, in their order; nulls are skipped."""
+        import pyarrow.compute as pc
+
+        wanted = row_ids.drop_null().combine_chunks()
+        if self._whole is None:
+            return gather(self._side.table, wanted, self._side.columns)
+        return self._whole.take(pc.index_in(wanted, value_set=self._whole[ROW_ID].combine_chunks()))
 
 
-def _addresses(table: PinnedTable, fragment: int) -> Ints:
-    found = table.scan([], with_row_address=True, fragment_ids=[fragment])
-    return np.asarray(found["_rowaddr"].to_numpy())
+@dataclass(frozen=True, slots=True)
+class State:
+    """A snapshot with its schema: one end of a comparison."""
+
+    snapshot: SnapshotPins
+    schema: AcceptedSchema
+
+    def side(self, repository: Repository, key: str) -> Side:
+        pin = self.snapshot.pin(key)
+        return Side(self.schema.type(key), pin, repository.tables.open(pin.ref))
 
 
-def _kept(old: Ints, new: Ints) -> Ints:
-    """The place of each old address among the new ones; -1 where it is gone."""
-    if not len(new):
-        return np.full(len(old), -1)
-    at = np.searchsorted(new, old)
-    at[at == len(new)] = 0
-    return np.where(new[at] == old, at, -1)
+def type_delta(
+    repository: Repository, old: State, new: State, keys: tuple[str | None, str | None]
+) -> TypeDelta:
+    """The delta of one type, given its type key on either side."""
+    sides = [
+        None if key is None else state.side(repository, key)
+        for state, key in zip((old, new), keys, strict=True)
+    ]
+    refs = [None if side is None else side.pin.ref for side in sides]
+    found = row_pairs(repository.tables, refs[0], refs[1])
+    return TypeDelta(sides[0], sides[1], found.pairs)
 
 
-def _replaced(
-    old: PinnedTable,
-    new: PinnedTable,
-    before: _Layout,
-    touched: list[int],
-    places: Ints,
-    added: tuple[int, ...],
-    fresh: Ints,
-) -> Ints:
-    """Give rows that were written again their new places; returns those."""
-    row_ids = np.concatenate([_row_ids(old, fragment) for fragment in touched])
-    ordinals = _ranges(before, tuple(touched))
-    gone = places[ordinals] < 0
-    written = np.concatenate([_row_ids(new, fragment) for fragment in added])
-    known = dict(zip(written.tolist(), fresh.tolist(), strict=True))
-    found = np.array([known.get(row_id, -1) for row_id in row_ids[gone].tolist()], dtype=np.int32)
-    places[ordinals[gone]] = found
-    return np.sort(found[found >= 0])
+def paired_types(old: SnapshotPins, new: SnapshotPins) -> list[tuple[str | None, str | None]]:
+    """The type keys of both sides, paired by lifetime, in the order of type keys.
+
+    A renamed type is one pair; a type that was dropped and added again is two.
+    """
+    keys = {pin.incarnation: key for key, pin in new.pins.items()}
+    pairs: list[tuple[str | None, str | None]] = [
+        (key, keys.pop(pin.incarnation, None)) for key, pin in old.pins.items()
+    ]
+    pairs += [(None, key) for key in keys.values()]
+    return sorted(pairs, key=lambda pair: (pair[1] or pair[0] or "", pair[0] is None))
 
 
-def _row_ids(table: PinnedTable, fragment: int) -> Ints:
-    found: Any = table.scan([], with_row_id=True, fragment_ids=[fragment])
-    return np.asarray(found["_rowid"].to_numpy())
-
-
-def read_fresh(new: PinnedTable, delta: Delta, columns: list[str]) -> pa.Table:
-    """The fresh rows, in the order of their places."""
-    if not delta.fragments:
-        return new.schema.empty_table().select(columns)
-    return new.scan(columns, fragment_ids=list(delta.fragments))
+def touched_types(
+    old: SnapshotPins, new: SnapshotPins, chosen: Sequence[tuple[str | None, str | None]]
+) -> list[tuple[str | None, str | None]]:
+    """Those pairs of types that do not hold the identical physical version on both sides."""
+    return [
+        (before, after)
+        for before, after in chosen
+        if before is None or after is None or old.pins[before].ref != new.pins[after].ref
+    ]

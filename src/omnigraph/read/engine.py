@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from omnigraph.embed import Embedder, embedder_from_environment
-from omnigraph.errors import CommitNotFound, InvalidInput, ResourceLimit
-from omnigraph.manifest import history
-from omnigraph.manifest.branches import all_branches
+from omnigraph.errors import InvalidInput, ResourceLimit
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.targets import resolve
 from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
 from omnigraph.query.plan import Pattern, ReadPlan
 from omnigraph.read.access import ProbingTables, SnapshotTables, TypeUse, type_use
 from omnigraph.read.cache import Cache, shared_cache
 from omnigraph.read.choice import Access, Touches, choose_access
+from omnigraph.read.delta import State
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.explain import Explanation, explain_read
 from omnigraph.read.limits import Guard, Limits
@@ -139,16 +139,17 @@ class Reader:
     # Pinning and compiling
 
     def pin(self, branch: str | None = None, at: str | None = None) -> SnapshotPins:
-        """The newest state of a branch, or the state that a commit of any branch made."""
+        """The newest state of a branch, or the state that a commit, a tag or a moment names."""
         if at is None:
             return self.repository.snapshot(self.repository.branch(branch or MAIN))
         if branch is not None:
             return self.repository.snapshot_at_commit(self.repository.branch(branch), at)
-        for candidate in all_branches(self.repository.main.current()).values():
-            state = self.repository.manifest(candidate).current()
-            if history.find_commit(state, at) is not None:
-                return self.repository.snapshot_at_commit(candidate, at)
-        raise CommitNotFound(f"no branch has a commit {at!r}", details={"commit_id": at})
+        return resolve(self.repository, at)
+
+    def state(self, target: str) -> State:
+        """A target with its schema, ready to be compared."""
+        snapshot = resolve(self.repository, target)
+        return State(snapshot, self.schema(snapshot))
 
     def schema(self, snapshot: SnapshotPins) -> AcceptedSchema:
         """The schema of a snapshot."""

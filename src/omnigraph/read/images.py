@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.blobs import ROW_ID, blob_values
-from omnigraph.storage.tables import PinnedTable
+from omnigraph.storage.blobs import blob_values
+from omnigraph.storage.tables import ROW_ID, PinnedTable
 from omnigraph.types import PropertyType
 
 if TYPE_CHECKING:

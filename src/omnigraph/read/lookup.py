@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from omnigraph.read.delta import Delta
+from omnigraph.read.succession import Succession
 from omnigraph.read.values import Ints
 
 ENTRY_BYTES: Final = 160
@@ -41,7 +41,7 @@ class IdLookup:
         found = self.root.get(id, -1)
         return found if self.places is None or found < 0 else int(self.places[found])
 
-    def after(self, delta: Delta, fresh_ids: list[str]) -> IdLookup | None:
+    def after(self, delta: Succession, fresh_ids: list[str]) -> IdLookup | None:
         """The same for a later version; None when too much is new."""
         if len(self.fresh) + len(fresh_ids) > FRESH_MAX:
             return None

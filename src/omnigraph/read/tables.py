@@ -17,9 +17,9 @@ import numpy as np
 from omnigraph.read.adjacency import Adjacency, Hits, build_adjacency
 from omnigraph.read.cache import Cache
 from omnigraph.read.carry import Changes, Links, carried_over
-from omnigraph.read.delta import UNCHANGED, Delta, delta_between, read_fresh
 from omnigraph.read.lookup import IdLookup
 from omnigraph.read.store import ArrayStore
+from omnigraph.read.succession import UNCHANGED, Succession, read_fresh, succession_between
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import STRING, PropertyType
@@ -144,14 +144,14 @@ class CachedTable:
         """Where entities stand in storage order: numbers that sort like it."""
         return ordinals
 
-    def delta(self, earlier: CachedTable, *, follow: bool) -> Delta | None:
+    def delta(self, earlier: CachedTable, *, follow: bool) -> Succession | None:
         """How the entities of an earlier version became these; None when that cannot be told."""
         old, new = earlier.ref, self.ref
         if old == new:
             return UNCHANGED
         if (old.path, old.branch) != (new.path, new.branch) or old.version > new.version:
             return None
-        return delta_between(earlier._open(), self._open(), follow=follow)
+        return succession_between(earlier._open(), self._open(), follow=follow)
 
 
 class CachedNodes(CachedTable):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.storage.delta import gather
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.tables import PinnedTable
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 EXTERNAL_KIND: Final = 3
 """The descriptor kind of a reference to an object outside the table."""
-
-ROW_ID: Final = "_rowid"
 
 
 def is_blob_type(kind: pa.DataType) -> bool:
@@ -62,7 +61,7 @@ def complete_rows(table: PinnedTable, row_ids: Sequence[int]) -> pa.Table:
     """Whole rows by their row ids as they can be staged again: blobs as values."""
     import pyarrow as pa
 
-    rows = table.take(row_ids, table.schema.names)
+    rows = gather(table, pa.array(row_ids, pa.uint64()), table.schema.names)
     columns = {}
     for field in table.schema:
         column: Any = rows[field.name]

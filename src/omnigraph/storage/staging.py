@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.delta import addresses
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.tables import PinnedTable, StagedWrite
 from omnigraph.storage.tiers import choose_fragments
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
-_FRAGMENT_SHIFT = 32
+FRAGMENT_SHIFT = 32
 _OFFSET_MASK = 0xFFFF_FFFF
 
 
@@ -154,21 +155,60 @@ def stage_change(
     )
 
 
+def stage_known(
+    table: PinnedTable,
+    rows: pa.Table | None,
+    row_ids: pa.Array,
+    removed: pa.Array,
+    properties: Mapping[str, str],
+    *,
+    type_key: str,
+) -> StagedWrite:
+    """The same by row ids, for callers that know them: nothing is looked up by id.
+
+    ``row_ids`` says for each row which stored row it replaces (null: it is new); ``removed`` are
+    row ids that go away.
+    """
+    import pyarrow.compute as pc
+
+    if rows is None:
+        return _stage(table, "delete", properties, removed=_known(table, None, removed))
+    _require_distinct(rows, type_key)
+    replaces = pc.is_valid(row_ids)
+    replacement = rows.filter(replaces)
+    return _stage(
+        table,
+        "change",
+        properties,
+        added=rows.filter(pc.invert(replaces)),
+        replacing=_known(table, replacement["id"], row_ids.filter(replaces)),
+        replacement=replacement,
+        removed=_known(table, None, removed),
+    )
+
+
 def stage_overwrite(
     table: PinnedTable, rows: pa.Table, properties: Mapping[str, str], *, type_key: str
 ) -> StagedWrite:
     """Replace everything, also by nothing. Row ids start anew and indexes are dropped."""
+    _require_distinct(rows, type_key)
+    fragments = write_rows(table, rows) if rows.num_rows else []
+    return stage_replacement(table, fragments, rows.num_rows, properties)
+
+
+def stage_replacement(
+    table: PinnedTable, fragments: Sequence[Any], rows: int, properties: Mapping[str, str]
+) -> StagedWrite:
+    """Replace everything by fragments that were written before, here or elsewhere."""
     from lance import LanceOperation, Transaction
 
-    _require_distinct(rows, type_key)
-    fragments = _write(table, rows) if rows.num_rows else []
-    operation = LanceOperation.Overwrite(table.dataset.lance_schema, fragments)
+    operation = LanceOperation.Overwrite(table.dataset.lance_schema, list(fragments))
     return StagedWrite(
         table.ref,
         Transaction(table.ref.version, operation, transaction_properties=dict(properties)),
         "overwrite",
-        rows_after=rows.num_rows,
-        rows_inserted=rows.num_rows,
+        rows_after=rows,
+        rows_inserted=rows,
         rows_deleted=table.rows,
     )
 
@@ -260,56 +300,90 @@ def _stage(
     removed: Located | None = None,
 ) -> StagedWrite:
     """Build one strict transaction out of added, replaced and removed rows."""
+    taken = [x.addresses for x in (replacing, removed) if x is not None]
+    changed, gone = delete_addresses(table, taken)
+    new = [] if added is None or not added.num_rows else write_rows(table, added)
+    if replacing is not None and replacement is not None:
+        new = keep_row_ids(write_rows(table, replacement), replacing.row_ids) + new
+    return stage_fragments(
+        table,
+        kind,
+        properties,
+        new=new,
+        changed=changed,
+        gone=gone,
+        rows_inserted=0 if added is None else added.num_rows,
+        rows_updated=0 if replacing is None else len(replacing),
+        rows_deleted=0 if removed is None else len(removed),
+    )
+
+
+def stage_fragments(
+    table: PinnedTable,
+    kind: str,
+    properties: Mapping[str, str],
+    *,
+    new: Sequence[Any] = (),
+    changed: Mapping[int, Any] | None = None,
+    gone: Sequence[int] = (),
+    rows_inserted: int = 0,
+    rows_updated: int = 0,
+    rows_deleted: int = 0,
+) -> StagedWrite:
+    """One strict transaction out of fragments that were written before, here or elsewhere.
+
+    ``changed`` are stored fragments with rows marked deleted, ``gone`` those left without any.
+    """
     from lance import LanceOperation, Transaction
 
-    current, gone = _without_rows(table, [x for x in (replacing, removed) if x is not None])
-    new = [] if added is None or not added.num_rows else _write(table, added)
-    if replacing is not None and replacement is not None:
-        new = _keep_row_ids(_write(table, replacement), replacing.row_ids) + new
+    current = {**table.fragments, **(changed or {})}
+    for fragment_id in gone:
+        del current[fragment_id]
     if current or gone:
         operation: Any = LanceOperation.Update(
-            removed_fragment_ids=gone,
-            updated_fragments=current,
-            new_fragments=new,
+            removed_fragment_ids=list(gone),
+            updated_fragments=list(current.values()),
+            new_fragments=list(new),
             # Indexes on these columns must not claim to cover the rewritten rows.
             fields_for_preserving_frag_bitmap=_changing_fields(table),
         )
     else:
-        operation = LanceOperation.Merge(new, table.dataset.lance_schema)
-    inserted = 0 if added is None else added.num_rows
-    deleted = 0 if removed is None else len(removed)
+        operation = LanceOperation.Merge(list(new), table.dataset.lance_schema)
     return StagedWrite(
         table.ref,
         Transaction(table.ref.version, operation, transaction_properties=dict(properties)),
         kind,
-        rows_after=table.rows + inserted - deleted,
-        rows_inserted=inserted,
-        rows_updated=0 if replacing is None else len(replacing),
-        rows_deleted=deleted,
+        rows_after=table.rows + rows_inserted - rows_deleted,
+        rows_inserted=rows_inserted,
+        rows_updated=rows_updated,
+        rows_deleted=rows_deleted,
     )
 
 
-def _without_rows(table: PinnedTable, located: list[Located]) -> tuple[list[Any], list[int]]:
-    """All fragments of the table with these rows marked deleted, and the ids of those now empty."""
+def delete_addresses(
+    table: PinnedTable, addresses: Sequence[np.ndarray[Any, Any]]
+) -> tuple[dict[int, Any], list[int]]:
+    """The fragments that hold rows at these addresses, without them, and the ids of empty ones."""
     import numpy as np
 
-    current, gone = dict(table.fragments), []
-    if located:
-        addresses = np.concatenate([x.addresses for x in located])
-        owners = addresses >> _FRAGMENT_SHIFT
-        for fragment_id in np.unique(owners).tolist():
-            offsets = (addresses[owners == fragment_id] & _OFFSET_MASK).tolist()
-            with translated(f"staging a change of {table.ref.path}"):
-                left = table.dataset.get_fragment(fragment_id).delete_rows(offsets)
-            if left is None:
-                gone.append(fragment_id)
-                del current[fragment_id]
-            else:
-                current[fragment_id] = left
-    return list(current.values()), gone
+    changed: dict[int, Any] = {}
+    gone: list[int] = []
+    if not addresses:
+        return changed, gone
+    every = np.concatenate(addresses)
+    owners = every >> FRAGMENT_SHIFT
+    for fragment_id in np.unique(owners).tolist():
+        offsets = (every[owners == fragment_id] & _OFFSET_MASK).tolist()
+        with translated(f"staging a change of {table.ref.path}"):
+            left = table.dataset.get_fragment(fragment_id).delete_rows(offsets)
+        if left is None:
+            gone.append(fragment_id)
+        else:
+            changed[fragment_id] = left
+    return changed, gone
 
 
-def _write(table: PinnedTable, rows: pa.Table) -> list[Any]:
+def write_rows(table: PinnedTable, rows: pa.Table) -> list[Any]:
     """Write rows as unreferenced fragments beside the table's own."""
     from lance.fragment import write_fragments
 
@@ -325,7 +399,7 @@ def _write(table: PinnedTable, rows: pa.Table) -> list[Any]:
         )
 
 
-def _keep_row_ids(fragments: list[Any], row_ids: np.ndarray[Any, Any]) -> list[Any]:
+def keep_row_ids(fragments: list[Any], row_ids: np.ndarray[Any, Any]) -> list[Any]:
     """Attach stable row ids to freshly written fragments, in row order."""
     from lance.fragment import RowIdSequence
 
@@ -363,6 +437,13 @@ def _require_distinct(rows: pa.Table, type_key: str) -> None:
     counts = rows.group_by("id").aggregate([("id", "count")])
     twice = counts.filter(pc.greater(counts["id_count"], 1))
     raise KeyConflict(type_key, twice["id"][0].as_py())
+
+
+def _known(table: PinnedTable, ids: Any, row_ids: pa.Array) -> Located | None:
+    """Rows whose row ids are known, at the addresses they have at this version."""
+    if not len(row_ids):
+        return None
+    return Located(ids, row_ids.to_numpy(), addresses(table, row_ids).to_numpy())
 
 
 def _located(id_type: pa.DataType) -> Located:

@@ -12,6 +12,7 @@ whether there is a newer one is asked by looking for the next version's file.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ INDEX_CACHE_BYTES = 256 << 20  # one Lance session serves the whole process
 METADATA_CACHE_BYTES = 256 << 20
 OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
+ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
 _VERSION_MAX = 2**64 - 1
 
 _session: Any = None
@@ -172,6 +174,7 @@ class TableStore:
         self.objects = objects
         self.counters = Counters()
         self._handles: OrderedDict[TableRef, PinnedTable] = OrderedDict()
+        self._fork_points: dict[str, TableRef] = {}
         self._lock = threading.Lock()
 
     # -- reading ------------------------------------------------------------------------------
@@ -257,6 +260,22 @@ class TableStore:
             properties.get(KIND_PROPERTY),
             made.operation.version if isinstance(made.operation, LanceOperation.Restore) else None,
         )
+
+    def fork_point(self, ref: TableRef) -> TableRef:
+        """The version that the physical branch of ``ref`` was forked from."""
+        assert ref.branch is not None, "the root was not forked"
+        where = f"{ref.path}/_refs/branches/{ref.branch}.json"
+        with self._lock:
+            found = self._fork_points.get(where)
+        if found is None:
+            try:
+                told = json.loads(self.objects.get(where))
+                found = TableRef(ref.path, told["parentBranch"], int(told["parentVersion"]))
+            except (ValueError, KeyError, TypeError) as error:
+                raise CorruptData(f"{where} does not say what was forked") from error
+            with self._lock:
+                self._fork_points[where] = found
+        return found
 
     # -- the steps that move something ------------------------------------------------------------
 
@@ -345,6 +364,14 @@ class TableStore:
             )
         hit("fork.after_ref")
         return TableRef(ref.path, name, ref.version)
+
+    def drop_fork(self, path: str, name: str) -> None:
+        """Remove a physical branch with its files; one that is gone already is fine.
+
+        Done object by object: Lance's own deletion refuses what a crash left half deleted.
+        """
+        self.objects.delete(f"{path}/_refs/branches/{name}.json")
+        self.objects.delete_prefix(f"{path}/tree/{name}")
 
     # -- inside ------------------------------------------------------------------------------------
 

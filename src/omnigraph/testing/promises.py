@@ -2,25 +2,30 @@
 
 ``broken_promises`` opens the graph read-only and returns what is wrong with it, in words; an empty
 list means that every table of every branch is where the manifest says, no write is left in flight,
-history is one line from one genesis, and every edge has both ends.
+history is one line from one genesis, every edge has both ends, and every constraint holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from omnigraph.commit.audit import Action, AuditRow, read_audit
 from omnigraph.commit.recovery import RECOVERY_ACTOR
-from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.constraints import Report, TypeImage, evaluate
+from omnigraph.manifest.branches import Branch, all_branches, deleting_branches
 from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit
+from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.paths import RECOVERY_PREFIX
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,15 @@ def broken_promises(uri: str, expected: Expected = Expected()) -> list[str]:  # 
     branches = all_branches(repository.main.current()).values()
     commits: dict[str, Commit] = {}
     found = list(_records_left(repository))
+    half_gone = deleting_branches(repository.main.current())
+    found += [f"branch {branch.name} is still being deleted" for branch in half_gone]
     for branch in branches:
         chain = list_commits(repository.manifest(branch).current())[::-1]
         commits.update({commit.commit_id: commit for commit in chain})
         found += _chain(repository, branch, chain)
         found += _tables(repository, branch)
         found += _edges(repository, branch)
+        found += _constraints(repository, branch)
     found += [f"acknowledged commit {c} is gone" for c in expected.acknowledged - set(commits)]
     return found + list(_audit(read_audit(repository.tables), expected.recovered, commits))
 
@@ -54,10 +62,11 @@ def pending_operations(uri: str) -> set[str]:
     return {name.partition(".")[0] for name in names if name.count(".") == 1}
 
 
-def commit_ids(uri: str) -> frozenset[str]:
-    """The commits of every branch."""
+def commit_ids(uri: str, *, main_only: bool = False) -> frozenset[str]:
+    """The commits of every branch, or of main."""
     repository = Repository.open(parse_location(uri))
-    branches = all_branches(repository.main.current()).values()
+    found = all_branches(repository.main.current())
+    branches = [found[MAIN]] if main_only else found.values()
     return frozenset(
         commit.commit_id
         for branch in branches
@@ -123,6 +132,33 @@ def _edges(repository: Repository, branch: Branch) -> Iterator[str]:
             loose = [i for i in columns[edge.key][end].to_pylist() if i not in nodes]
             if loose:
                 yield f"{branch.name}: {edge.key} has {end} {loose} without a node"
+
+
+class _NothingStored:
+    """The state before a graph that is checked as if it were written anew."""
+
+    def count(self, key: str) -> int:
+        return 0
+
+    def columns(self, key: str, columns: Sequence[str]) -> pa.Table:
+        raise AssertionError("the whole graph is in the image")
+
+    def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
+        raise AssertionError("the whole graph is in the image")
+
+
+def _constraints(repository: Repository, branch: Branch) -> Iterator[str]:
+    """Everything stored would be accepted as one new write."""
+    snapshot = repository.snapshot(branch)
+    schema = load_schema(repository.manifest(branch).current(), snapshot.schema_hash)
+    image = {
+        key: TypeImage(repository.tables.open(pin.ref).scan(), replaces_all=True, last_wins=False)
+        for key, pin in snapshot.pins.items()
+    }
+    report = Report()
+    evaluate(schema, image, _NothingStored(), report)
+    for violation in report.shown:
+        yield f"{branch.name}: {violation}"
 
 
 def _audit(

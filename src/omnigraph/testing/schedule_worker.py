@@ -14,23 +14,20 @@ import sys
 import traceback
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import omnigraph
 from omnigraph.commit.prepared import WriteInfo
-from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.constraints.image import TypeImage
 from omnigraph.errors import Conflict, OmnigraphError, OutcomeUnknown, RecoveryRequired
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.storage.locations import parse_location
 from omnigraph.testing.history import Append, Outcome
 from omnigraph.testing.ledger import Ledger
-from omnigraph.write.batch import Batch
-from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
-from omnigraph.write.committing import Committer, WriteOptions
 from omnigraph.write.upkeep import tend
 
 if TYPE_CHECKING:
@@ -43,6 +40,7 @@ OPERATIONS_MAX = 1 << 20  # per process; its numbers are below those of the next
 HOME_SHARE = 0.6  # of a writer's operations, on one type of its own: disjoint writers must not wait
 WHOLE_SHARE = 0.1  # of a writer's operations, of everything, on the head it read
 Lists = dict[str, tuple[int, ...]]
+Values = dict[str, list[int]]
 
 
 def create(uri: str) -> None:
@@ -68,9 +66,9 @@ class Writer:
     """Appends to lists, on exactly what it read or not at all."""
 
     def __init__(self, uri: str, ledger: Ledger, number: int, rng: random.Random) -> None:
-        omnigraph.open(uri)  # resolves what dead writers left
-        self._repository = Repository.open(parse_location(uri))
-        self._transaction = WriteTransaction(self._repository)
+        self._graph = omnigraph.open(uri)  # resolves what dead writers left
+        self._repository = self._graph._repository
+        self._transaction = self._graph._transaction
         self._ledger = ledger
         self._home = TYPES[number % len(TYPES)]
         self._actor = f"p{number}"
@@ -88,7 +86,7 @@ class Writer:
         lists = read_lists(self._repository, snapshot, types)
         try:
             if whole:
-                commit_id = self._write_on_head(number, snapshot, lists, appends)
+                commit_id = self._write_on_head(number, snapshot.commit_id, lists, appends)
             else:
                 commit_id = self._write_on_types(number, snapshot, lists, appends)
         except OmnigraphError as error:
@@ -124,19 +122,38 @@ class Writer:
         assert commit is not None
         return commit.commit_id
 
-    def _write_on_head(
-        self, number: int, snapshot: SnapshotPins, lists: Lists, appends: list[Append]
-    ) -> str:
-        """Rely on nothing at all having changed since the read."""
-        info = WriteInfo("write", self._actor, str(number))
-        options = WriteOptions("main", info, snapshot.commit_id)
-        batch = Batch(Committer(self._repository, self._transaction), options, BlobPolicy())
-        for append in appends:
-            values = [*lists[append.key], append.value]
-            batch.update(_type_of(append.key), append.key, {"values": values})
-        commit = batch.commit()
+    def _write_on_head(self, number: int, head: str, lists: Lists, appends: list[Append]) -> str:
+        """Rely on nothing at all having changed since the read, in one of the ways to write."""
+        values = {append.key: [*lists[append.key], append.value] for append in appends}
+        write = self._rng.choice((self._by_batch, self._by_mutation, self._by_load))
+        commit = write(
+            values, {"message": str(number), "actor": self._actor, "expected_head": head}
+        )
         assert commit is not None
         return commit.commit_id
+
+    def _by_batch(self, values: Values, options: dict[str, Any]) -> Commit | None:
+        with self._graph.write(**options) as batch:
+            for key, new in values.items():
+                batch.update(_type_of(key), key, {"values": new})
+        return batch.result
+
+    def _by_mutation(self, values: Values, options: dict[str, Any]) -> Commit | None:
+        updates = (
+            f'update {_type_of(key)} set {{ values: ${key.lower()} }} where name = "{key}"'
+            for key in values
+        )
+        declared = ", ".join(f"${key.lower()}: [I64]" for key in values)
+        text = f"query q({declared}) {{ {' '.join(updates)} }}"
+        params = {key.lower(): new for key, new in values.items()}
+        return self._graph.mutate(text, params=params, **options).commit
+
+    def _by_load(self, values: Values, options: dict[str, Any]) -> Commit | None:
+        records = [
+            {"type": _type_of(key), "data": {"name": key, "values": new}}
+            for key, new in values.items()
+        ]
+        return self._graph.load(records, mode="merge", **options).commit
 
 
 def _type_of(key: str) -> str:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Collects changes; ``commit()`` makes them one commit (None when nothing changed)."""
+    """Collects changes; ``commit()`` makes them one commit (None when nothing changed), which is
+    the ``result`` from then on."""
 
     def __init__(self, committer: Committer, options: WriteOptions, blobs: BlobPolicy) -> None:
         self._committer = committer
@@ -47,6 +48,7 @@ class Batch:
         self._updates: dict[str, dict[str, Row]] = {}
         self._deletes: dict[str, dict[str, None]] = {}
         self._calls = hashlib.sha256()
+        self.result: Commit | None = None
 
     # -- collecting --------------------------------------------------------------------------------
 
@@ -99,12 +101,13 @@ class Batch:
 
     def commit(self) -> Commit | None:
         """Make the batch visible, all of it or nothing."""
-        return self._committer.run(
+        self.result = self._committer.run(
             self._options,
             self._prepare,
             retry=lambda: not self._updates and not self._deletes,
             digest=self._calls.hexdigest,
         ).commit
+        return self.result
 
     @property
     def rows_written(self) -> dict[str, int]:

@@ -7,14 +7,15 @@ set: endpoint types must not lose nodes, and edge types must not gain edges, bef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
 from omnigraph.constraints import FILE, LINE, Image, Report, TypeImage, evaluate
 from omnigraph.constraints.edges import ends, incident
 from omnigraph.ids import new_ulid
+from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -25,6 +26,17 @@ from omnigraph.write.stored import StoredSnapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Where the entities of a change are stored, for writers that know: as row ids.
+
+    ``written`` is parallel to the rows of the change, null for an entity that is new.
+    """
+
+    written: pa.Array
+    removed: pa.Array
 
 
 class Preparer:
@@ -70,47 +82,44 @@ class Preparer:
     ) -> PreparedWrite:
         """Check and stage everything and collect the requirements. Nothing becomes visible."""
         report = Report() if report is None else report
-        evaluate(self._schema, image, self.stored, report, cascaded=cascaded)
+        self.check(image, report, cascaded=cascaded)
         report.raise_any()
+        return self.stage(image, info, expected_head=expected_head)
+
+    def check(self, image: Image, report: Report, *, cascaded: bool = False) -> None:
+        """Evaluate every constraint over the image."""
+        evaluate(self._schema, image, self.stored, report, cascaded=cascaded)
+
+    def stage(
+        self,
+        image: Image,
+        info: WriteInfo,
+        *,
+        known: Mapping[str, KnownRows] | None = None,
+        expected_head: str | None = None,
+    ) -> PreparedWrite:
+        """Stage an image that was checked, and collect the requirements."""
         properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: info.kind}
-        tables = [self._stage(key, image[key], properties) for key in sorted(image)]
+        known = known or {}
+        tables = [self._stage(key, image[key], properties, known.get(key)) for key in sorted(image)]
         return PreparedWrite(
             self._operation_id,
             self._snapshot,
             info,
             tuple(table for table in tables if table is not None),
-            self._nodes_that_must_stay(image),
-            self._edges_that_must_not_appear(image),
-            expected_head,
+            nodes_that_must_stay(self._schema, self._snapshot, _writes_rows(image)),
+            edges_that_must_not_appear(self._schema, self._snapshot, _loses_rows(image)),
+            expected_head=expected_head,
         )
-
-    # -- the read set ------------------------------------------------------------------------------
-
-    def _nodes_that_must_stay(self, image: Image) -> dict[str, int]:
-        """Deletions of the endpoint types of written edges, as counted when they were checked."""
-        relied_on: dict[str, int] = {}
-        for key, change in image.items():
-            edge = self._schema.type(key)
-            if isinstance(edge, EdgeType) and change.rows is not None and change.rows.num_rows:
-                for _, node_key in ends(edge):
-                    relied_on[node_key] = self._pin(node_key).delete_epoch
-        return relied_on
-
-    def _edges_that_must_not_appear(self, image: Image) -> dict[str, int]:
-        """Insertions into edge types that could point to a node that goes away."""
-        keys = {
-            edge.key
-            for key, change in image.items()
-            if isinstance(self._schema.type(key), NodeType)
-            and (change.replaces_all or change.removed is not None)
-            for edge, _ in incident(self._schema, key)
-        }
-        return {key: self._pin(key).insert_epoch for key in sorted(keys)}
 
     # -- staging -----------------------------------------------------------------------------------
 
     def _stage(
-        self, key: str, change: TypeImage, properties: Mapping[str, str]
+        self,
+        key: str,
+        change: TypeImage,
+        properties: Mapping[str, str],
+        known: KnownRows | None,
     ) -> PreparedTable | None:
         rows = None if change.final is None else _without_places(change.final)
         if not change.replaces_all and not (rows is not None and rows.num_rows):
@@ -118,18 +127,61 @@ class Preparer:
         if rows is None and (change.removed is None or not len(change.removed)):
             return None
         pin = self._pin(key)
-        staged = _staged(self._writable(pin), key, change, rows, properties)
-        return PreparedTable(pin, staged) if _has_effect(staged) else None
-
-    def _writable(self, pin: TablePin) -> PinnedTable:
-        """The table to stage on: the branch's own, forked on its first write."""
-        tables, branch = self._repository.tables, self._snapshot.branch
-        if pin.owner == branch.incarnation:
-            return tables.open(pin.ref)
-        return tables.open(tables.fork(pin.ref, new_ulid()))
+        table = writable(self._repository, pin, self._snapshot.branch)
+        if known is not None:
+            staged = staging.stage_known(
+                table, rows, known.written, known.removed, properties, type_key=key
+            )
+        else:
+            staged = _staged(table, key, change, rows, properties)
+        return PreparedTable(pin, staged) if has_effect(staged) else None
 
     def _pin(self, key: str) -> TablePin:
         return self._snapshot.pin(key)
+
+
+def writable(repository: Repository, pin: TablePin, branch: Branch | None) -> PinnedTable:
+    """The table to stage on: the branch's own, forked on its first write.
+
+    None stands for a branch that is yet to be made, and so owns nothing.
+    """
+    tables = repository.tables
+    if branch is not None and pin.owner == branch.incarnation:
+        return tables.open(pin.ref)
+    return tables.open(tables.fork(pin.ref, new_ulid()))
+
+
+# -- the read set ----------------------------------------------------------------------------------
+
+
+def nodes_that_must_stay(
+    schema: AcceptedSchema, snapshot: SnapshotPins, written: Iterable[str]
+) -> dict[str, int]:
+    """Deletions of the endpoint types of written edges, as counted when they were checked."""
+    edges = [owner for owner in map(schema.type, written) if isinstance(owner, EdgeType)]
+    keys = {node_key for edge in edges for _, node_key in ends(edge)}
+    return {key: snapshot.pin(key).delete_epoch for key in sorted(keys)}
+
+
+def edges_that_must_not_appear(
+    schema: AcceptedSchema, snapshot: SnapshotPins, losing: Iterable[str]
+) -> dict[str, int]:
+    """Insertions into edge types that could point to a node that goes away."""
+    keys = {
+        edge.key
+        for key in losing
+        if isinstance(schema.type(key), NodeType)
+        for edge, _ in incident(schema, key)
+    }
+    return {key: snapshot.pin(key).insert_epoch for key in sorted(keys)}
+
+
+def _writes_rows(image: Image) -> list[str]:
+    return [k for k, change in image.items() if change.rows is not None and change.rows.num_rows]
+
+
+def _loses_rows(image: Image) -> list[str]:
+    return [k for k, change in image.items() if change.replaces_all or change.removed is not None]
 
 
 def _staged(
@@ -155,5 +207,5 @@ def _without_places(rows: pa.Table) -> pa.Table:
     return rows.drop_columns([name for name in (FILE, LINE) if name in rows.column_names])
 
 
-def _has_effect(staged: StagedWrite) -> bool:
+def has_effect(staged: StagedWrite) -> bool:
     return bool(staged.rows_inserted or staged.rows_updated or staged.rows_deleted)

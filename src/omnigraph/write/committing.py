@@ -17,8 +17,14 @@ from typing import Any, Final
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.errors import Conflict, IdempotencyMismatch, KeyConflict, PreconditionFailed
-from omnigraph.manifest.branches import Branch
+from omnigraph.errors import (
+    BranchProtected,
+    Conflict,
+    IdempotencyMismatch,
+    KeyConflict,
+    PreconditionFailed,
+)
+from omnigraph.manifest.branches import Branch, accepts_only_merges
 from omnigraph.manifest.history import find_commit
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, Kind, Row
@@ -155,6 +161,7 @@ class Committer:
         snapshot, expected = attempt.snapshot, options.expected_head
         if expected is not None and snapshot.commit_id != expected:
             raise PreconditionFailed(expected, snapshot.commit_id)
+        self._require_allowed(attempt.branch, options.info)
         prepared, result = prepare(attempt)
         if prepared is None:
             if expected is not None:
@@ -164,6 +171,14 @@ class Committer:
         if key is not None:
             prepared = _remembering(prepared, attempt, key, result)
         return Outcome(self._transaction.commit(prepared), result)
+
+    def _require_allowed(self, branch: Branch, info: WriteInfo) -> None:
+        """Some protected branches take nothing but merges."""
+        if info.kind != "merge" and accepts_only_merges(self._repository.main.warm(), branch):
+            raise BranchProtected(
+                f"branch {branch.name!r} takes nothing but merges",
+                details={"branch": branch.name},
+            )
 
     def _require_head(self, branch: str, expected: str) -> None:
         """A write without effect still holds its caller's precondition to the end."""

@@ -7,7 +7,7 @@ process, so it is counted here, and the remedy past it is Spark.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints import FILE, LINE, Report, Violation
@@ -17,6 +17,7 @@ from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.rows import Row, column_array
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 LOAD_BYTES_MAX: Final = 4 << 30
@@ -36,7 +37,9 @@ class Gathered:
         policy: BlobPolicy,
         *,
         bytes_max: int | None = None,
+        lines_before: Callable[[], int] = lambda: 0,
     ) -> None:
+        """``lines_before`` counts the lines of the file before the part that is read."""
         self.schema = schema
         self.report = report
         self.policy = policy
@@ -44,6 +47,7 @@ class Gathered:
         self._parts: dict[str, list[pa.Table]] = {}
         self._buffers: dict[str, list[tuple[Row, int]]] = {}
         self._bytes = 0
+        self._lines_before = lines_before
         self._file = -1
         self._bytes_max = bytes_max or int(
             os.environ.get("OMNIGRAPH_LOAD_BYTES_MAX", LOAD_BYTES_MAX)
@@ -56,6 +60,11 @@ class Gathered:
         self._flush()
         self.report.files = (*self.report.files, name)
         self._file = len(self.report.files) - 1
+
+    def place(self, line: int | None) -> str:
+        """A line of the current file, as messages show it."""
+        file = self.report.files[self._file]
+        return file if line is None else f"{file}:{line}"
 
     def occurs(self, key: str) -> None:
         """The type takes part in the load, also when no row of it comes."""
@@ -85,7 +94,7 @@ class Gathered:
     def settle(self, values: Sequence[Any], lines: Sequence[int]) -> list[Any]:
         """Blob values with references checked and copied as the policy says."""
         file = self.report.files[self._file]
-        return self.policy.settle(values, lambda at: f"{file}:{lines[at]}: ")
+        return self.policy.settle(values, lambda at: f"{file}:{lines[at] + self._lines_before()}: ")
 
     def problem(
         self,
@@ -104,15 +113,23 @@ class Gathered:
     # -- the result --------------------------------------------------------------------------------
 
     def finish(self) -> dict[str, pa.Table]:
-        """One table per type that occurred, rows in input order, columns as in its table."""
+        """One table per type that occurred, rows in input order, columns as in its table.
+
+        What was handed out is forgotten: a long input can be taken in pieces.
+        """
         import pyarrow as pa
 
         self._flush()
         found = {}
         for key, parts in sorted(self._parts.items()):
             table = pa.concat_tables(parts or [self._table(self.schema.type(key), [])])
-            found[key] = _in_order(table.combine_chunks())
+            found[key] = in_order(table.combine_chunks())
+        self._parts, self._bytes = {}, 0
         return found
+
+    @property
+    def bytes_held(self) -> int:
+        return self._bytes
 
     def _flush(self) -> None:
         for key, buffer in self._buffers.items():
@@ -146,11 +163,20 @@ class Gathered:
             )
 
 
-def _in_order(rows: pa.Table) -> pa.Table:
+def in_order(rows: pa.Table) -> pa.Table:
     """Rows by file and line: a block is parsed type by type, not line by line."""
     import numpy as np
 
-    place = rows[FILE].to_numpy().astype(np.int64) << 40 | rows[LINE].to_numpy()
+    place = places(rows)
     if np.all(place[1:] >= place[:-1]):
         return rows
     return rows.take(np.argsort(place, kind="stable"))
+
+
+def places(rows: pa.Table) -> np.ndarray[Any, Any]:
+    """Where rows were read, as one number each, in the order of the input."""
+    import numpy as np
+
+    found: np.ndarray[Any, Any] = rows[FILE].to_numpy().astype(np.int64) << 40
+    found |= rows[LINE].to_numpy()
+    return found

@@ -7,7 +7,7 @@ the ends of edges of the same input that use it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +31,22 @@ class Identified:
     fresh: set[str] = field(default_factory=set)
 
 
+def _fresh_ids(rows: pa.Table) -> pa.Array:
+    return new_ulids(rows.num_rows)
+
+
 def identify(
-    schema: AcceptedSchema, rows: Mapping[str, pa.Table], report: Report, *, strict: bool
+    schema: AcceptedSchema,
+    rows: Mapping[str, pa.Table],
+    report: Report,
+    *,
+    strict: bool,
+    make: Callable[[pa.Table], pa.Array] = _fresh_ids,
 ) -> Identified:
-    """Give every row its id; reports ids that contradict their key."""
+    """Give every row its id; reports ids that contradict their key.
+
+    ``make`` gives ids to rows that come without.
+    """
     result = Identified()
     rewritten: dict[str, dict[str, str]] = {}
     for key, table in sorted(rows.items(), reverse=True):  # nodes first: edges follow their ids
@@ -47,7 +59,7 @@ def identify(
                 table = _follow(owner, table, rewritten)
             if table["id"].null_count == table.num_rows:
                 result.fresh.add(key)
-            table = _set(table, "id", _filled(as_array(table["id"])))
+            table = _set(table, "id", _filled(table, make))
         result.rows[key] = table
     return result
 
@@ -137,14 +149,16 @@ def _follow(owner: EdgeType, table: pa.Table, rewritten: dict[str, dict[str, str
     return table
 
 
-def _filled(ids: pa.Array) -> pa.Array:
+def _filled(table: pa.Table, make: Callable[[pa.Table], pa.Array]) -> pa.Array:
     """The ids with fresh ones where none was given."""
     import pyarrow.compute as pc
 
+    ids = as_array(table["id"])
     if not ids.null_count:
         return ids
-    made = new_ulids(ids.null_count)
-    return made if ids.null_count == len(ids) else pc.replace_with_mask(ids, ids.is_null(), made)
+    if ids.null_count == len(ids):
+        return make(table)
+    return pc.replace_with_mask(ids, ids.is_null(), make(table.filter(ids.is_null())))
 
 
 def _set(table: pa.Table, name: str, column: Any) -> pa.Table:

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import FILE, LINE, Report, TypeImage, evaluate
@@ -20,7 +20,7 @@ from omnigraph.errors import InvalidInput, PreconditionFailed, ReadSetConflict
 from omnigraph.manifest.rows import Commit
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
-from omnigraph.write.committing import Attempt, Committer, WriteOptions
+from omnigraph.write.committing import Attempt, Committer, Outcome, WriteOptions
 from omnigraph.write.gather import Gathered
 from omnigraph.write.identify import identify
 from omnigraph.write.ndjson import CompatibleReader, StrictReader
@@ -41,11 +41,14 @@ LoadSource = Any
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a load is. ``phase`` is ``read``, ``check`` or ``done``."""
+    """How far a load is. ``phase`` is ``read``, ``check`` or ``done``; on Spark it is the name of
+    a job, of which so many tasks are done."""
 
     phase: str
     bytes_read: int
     rows: int
+    tasks: int = 0
+    tasks_done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,11 @@ class LoadResult:
     branch_created: bool = False
     repeated: bool = field(default=False, compare=False)
 
+    @classmethod
+    def of(cls, branch: str, mode: str, outcome: Outcome) -> LoadResult:
+        nodes, edges = outcome.result["nodes"], outcome.result["edges"]
+        return cls(branch, mode, nodes, edges, outcome.commit, repeated=outcome.repeated)
+
     @property
     def total(self) -> int:
         return sum(self.nodes.values()) + sum(self.edges.values())
@@ -94,8 +102,32 @@ class LoadResult:
         }
 
 
+def counts_of(rows: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Records per type key as a result reports them."""
+    counts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
+    for key, count in rows.items():
+        kind, _, name = key.partition(":")
+        counts[kind + "s"][name] = count
+    return counts
+
+
 def _counts_json(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     return [{"name": name, "entities_loaded": counts[name]} for name in sorted(counts)]
+
+
+class OneLoad(Protocol):
+    """What an engine makes of a load. ``close`` is called in any case."""
+
+    @property
+    def rows_written(self) -> dict[str, int]: ...
+
+    def read(self) -> None: ...
+
+    def check(self, attempt: Attempt, expected_head: str | None = None) -> None: ...
+
+    def commit(self, committer: Committer, options: WriteOptions) -> LoadResult: ...
+
+    def close(self) -> None: ...
 
 
 class Load:
@@ -229,15 +261,10 @@ class Load:
             digest=self._digest,
         )
         self._tell("done")
-        result = outcome.result
-        return LoadResult(
-            options.branch,
-            self._spec.mode,
-            result["nodes"],
-            result["edges"],
-            outcome.commit,
-            repeated=outcome.repeated,
-        )
+        return LoadResult.of(options.branch, self._spec.mode, outcome)
+
+    def close(self) -> None:
+        """Nothing was left anywhere."""
 
     def _prepare(
         self, attempt: Attempt, info: WriteInfo
@@ -247,14 +274,7 @@ class Load:
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
         report = Report(files=self._report.files)
         prepared = preparer.prepare(self._image, info, report=report)
-        return prepared, self._counts()
-
-    def _counts(self) -> dict[str, dict[str, int]]:
-        counts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
-        for key, rows in self._rows.items():
-            kind, _, name = key.partition(":")
-            counts[kind + "s"][name] = rows.num_rows
-        return counts
+        return prepared, counts_of(self.rows_written)
 
     def _digest(self) -> str:
         """What identifies the request: its mode and its rows as they were read, without places."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +22,17 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.write.batch import Batch
 from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.committing import Committer, WriteOptions
+from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.indexes import IndexReport, build_indexes
-from omnigraph.write.load import Load, LoadResult, LoadSource, LoadSpec, Mode, Progress
+from omnigraph.write.load import (
+    Load,
+    LoadResult,
+    LoadSource,
+    LoadSpec,
+    Mode,
+    OneLoad,
+    Progress,
+)
 from omnigraph.write.mutate import Mutation, MutationResult, MutationSpec
 from omnigraph.write.sources import Format
 from omnigraph.write.upkeep import tend
@@ -83,6 +91,7 @@ class WriteMethods:
         idempotency_key: str | None = None,
         progress: Callable[[Progress], None] | None = None,
         upkeep: bool = True,
+        engine: str | None = None,
     ) -> LoadResult:
         """Load records as one commit: ``append`` (strict insert), ``merge`` (upsert by id) or
         ``overwrite`` (replace every type that occurs in the input).
@@ -90,8 +99,9 @@ class WriteMethods:
         ``source`` is a path, directory, glob or URI (NDJSON, Parquet or CSV, also compressed),
         bytes, an Arrow table, an iterable of records, or a mapping of type names to any of these.
         Tables need ``type`` and may rename ``columns``. With ``from_`` a missing branch is created
-        from that one. ``upkeep=False`` leaves compaction and indexes to a later write. Raises one
-        error that lists everything wrong with the input.
+        from that one. ``upkeep=False`` leaves compaction and indexes to a later write. ``engine``
+        is ``auto`` (small input in process, large input and DataFrames on Spark), ``spark`` or
+        ``local``. Raises one error that lists everything wrong with the input.
         """
         self._transaction.require_writable()
         spec = LoadSpec(source, mode, type, columns, format, strict, progress)
@@ -99,14 +109,15 @@ class WriteMethods:
         create_from = from_ if missing else None
         committer = self._committer()
         start = committer.attempt(branch if create_from is None else create_from)
-        load = Load(spec, start, self._blobs)
-        load.read()
-        if create_from is not None:
-            load.check(start, expected_head)  # a load that fails leaves no branch behind
-            create_branch(self._repository, branch, create_from)
-        info = WriteInfo("load", actor, message, dict(metadata or {}))
-        options = WriteOptions(branch, info, expected_head, idempotency_key)
-        result = load.commit(committer, options)
+        load = self._open_load(spec, start, engine, create_from is not None)
+        with closing(load):
+            load.read()
+            if create_from is not None:
+                load.check(start, expected_head)  # a load that fails leaves no branch behind
+                create_branch(self._repository, branch, create_from)
+            info = WriteInfo("load", actor, message, dict(metadata or {}))
+            options = WriteOptions(branch, info, expected_head, idempotency_key)
+            result = load.commit(committer, options)
         if upkeep and not result.repeated:
             self._tend(branch, load.rows_written)
         return replace(result, base_branch=from_, branch_created=create_from is not None)
@@ -137,6 +148,12 @@ class WriteMethods:
         if result.commit is not None and not result.repeated:
             self._tend(branch, mutation.rows_written)
         return result
+
+    def _open_load(
+        self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
+    ) -> OneLoad:
+        """The load that this engine carries out; ``Graph`` knows the other engines."""
+        return Load(spec, start, self._blobs)
 
     def _committer(self) -> Committer:
         return Committer(self._repository, self._transaction)

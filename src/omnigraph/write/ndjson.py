@@ -8,9 +8,7 @@ by line, which gives the exact message and place, or the row.
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -20,6 +18,7 @@ from omnigraph.errors import ResourceLimit
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import PropertyType
 from omnigraph.write.gather import Gathered
+from omnigraph.write.lines import HEAD, Group, group_lines
 from omnigraph.write.records import RecordReader, parse_strict
 from omnigraph.write.rows import column_array
 
@@ -31,8 +30,6 @@ LINE_BYTES_MAX: Final = 256 << 20
 """One record must fit into memory several times over while it is parsed."""
 
 BOM: Final = b"\xef\xbb\xbf"
-_HEAD: Final = re.compile(rb'\{[ \t]*"(type|edge)"[ \t]*:[ \t]*"([^"\\]*)"')
-_Lines = tuple[list[bytes], list[int]]  # texts and line numbers, parallel
 
 
 class StrictReader:
@@ -44,43 +41,29 @@ class StrictReader:
         self._progress = progress
         self._schemas: dict[tuple[str, bool], pa.Schema] = {}
 
-    def read(self, stream: IO[bytes]) -> None:
-        """All records of one stream of bytes."""
-        number = 1
-        for block in _blocks(stream):
-            lines = block.split(b"\n")
-            if number == 1 and lines[0].startswith(BOM):
-                lines[0] = lines[0][len(BOM) :]
-            self._read_block(lines, number, _is_utf8(block))
-            number += block.count(b"\n")
+    def read(self, stream: IO[bytes], *, begins_file: bool = True) -> int:
+        """All records of one stream of bytes; returns how many lines that were."""
+        lines = 0
+        for block, lines in _blocks(stream, self._gathered.place):
+            first = lines - block.count(b"\n") + 1
+            text = block.removeprefix(BOM) if first == 1 and begins_file else block
+            self._read_block(text, first)
             if self._progress is not None:
                 self._progress(len(block))
+        return lines
 
-    def _read_block(self, lines: list[bytes], first: int, is_utf8: bool) -> None:
-        groups: dict[bytes, _Lines] = {}
-        odd: _Lines = ([], [])
-        prefix, group = b"\n", odd
-        for number, line in enumerate(lines, first):
-            text = line.strip(b" \t\r")
-            if not text:
-                continue
-            if not text.startswith(prefix):
-                head = _HEAD.match(text)
-                prefix = b"\n" if head is None else head[0]
-                group = odd if head is None else groups.setdefault(head[0], ([], []))
-            chosen = group if text.endswith(b"}") else odd
-            chosen[0].append(text)
-            chosen[1].append(number)
-        slow = list(zip(*odd, strict=True))
-        for head_text, found in groups.items():
-            owner = self._owner(head_text) if is_utf8 else None
-            if owner is None or not self._read_fast(owner, *found):
-                slow += zip(*found, strict=True)
+    def _read_block(self, block: bytes, first: int) -> None:
+        groups, slow = group_lines(block, first)
+        is_utf8 = _is_utf8(block)
+        for group in groups:
+            owner = self._owner(group.head) if is_utf8 else None
+            if owner is None or not self._read_fast(owner, group):
+                slow += zip(group.texts(), group.numbers.tolist(), strict=True)
         slow.sort(key=itemgetter(1))  # problems are reported in the order of the lines
         self._read_slowly(slow)
 
     def _owner(self, head_text: bytes) -> NodeType | EdgeType | None:
-        head = _HEAD.match(head_text)
+        head = HEAD.match(head_text)
         assert head is not None
         name = head[2].decode("utf-8")
         schema = self._gathered.schema
@@ -99,14 +82,12 @@ class StrictReader:
 
     # -- whole groups ------------------------------------------------------------------------------
 
-    def _read_fast(
-        self, owner: NodeType | EdgeType, texts: list[bytes], numbers: list[int]
-    ) -> bool:
+    def _read_fast(self, owner: NodeType | EdgeType, group: Group) -> bool:
         """All lines of one type at once; False when they must be looked at one by one."""
         import pyarrow as pa
 
-        parsed = self._parse(owner, texts)
-        if parsed is None or not _framed(parsed, texts):
+        parsed = self._parse(owner, group.data)
+        if parsed is None or not _framed(parsed, group):
             return False
         columns: dict[str, Any] = {}
         for name, field in (("src", "from"), ("dst", "to")):
@@ -125,30 +106,32 @@ class StrictReader:
             found = conform(values, column.type)
             if found.problems:
                 return False
-            columns[column.name] = self._column(column.type, found, numbers)
+            columns[column.name] = self._column(column.type, found, group)
         ordered = {column.name: columns[column.name] for column in owner.columns()}
-        self._gathered.add_columns(owner, ordered, pa.array(numbers, type=pa.int64()))
+        self._gathered.add_columns(owner, ordered, pa.array(group.numbers, type=pa.int64()))
         return True
 
-    def _column(self, kind: PropertyType, found: Conformed, numbers: list[int]) -> Any:
+    def _column(self, kind: PropertyType, found: Conformed, group: Group) -> Any:
         if found.values is None:
             return found.column
-        return column_array(kind, self._gathered.settle(found.values, numbers))
+        return column_array(kind, self._gathered.settle(found.values, group.numbers.tolist()))
 
-    def _parse(self, owner: NodeType | EdgeType, texts: list[bytes]) -> pa.Table | None:
+    def _parse(self, owner: NodeType | EdgeType, data: pa.Buffer) -> pa.Table | None:
         """The lines as Arrow reads them: with times as text, or else as numbers."""
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
-        data = b"\n".join(texts)
         for times_as_text in (True, False):
             schema = self._arrow_schema(owner, times_as_text)
             if schema is None:
                 continue
             try:
                 return arrow_json.read_json(
-                    io.BytesIO(data),
-                    read_options=arrow_json.ReadOptions(block_size=max(len(data), 1) + 1),
+                    pa.BufferReader(data),
+                    # One block, in this thread: blocks are small and tasks are parallel already.
+                    read_options=arrow_json.ReadOptions(
+                        use_threads=False, block_size=max(data.size, 1) + 1
+                    ),
                     parse_options=arrow_json.ParseOptions(
                         explicit_schema=schema, unexpected_field_behavior="error"
                     ),
@@ -187,7 +170,7 @@ class CompatibleReader:
         """All records of one stream; problems cite the number of the record."""
         data = stream.read(LINE_BYTES_MAX + 1)
         if len(data) > LINE_BYTES_MAX:
-            raise _too_long(len(data))
+            raise _too_long(len(data), self._gathered.place(None))
         try:
             text = data.removeprefix(BOM).decode("utf-8")
         except UnicodeDecodeError:
@@ -217,28 +200,38 @@ def _values(text: str) -> Iterator[Any]:
         yield value
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks that end where a line ends. Only the last may lack its newline."""
-    rest = b""
+def _blocks(stream: IO[bytes], place: Callable[[int], str]) -> Iterator[tuple[bytes, int]]:
+    """Blocks that end where a line ends, with the number of lines ended so far.
+
+    Only the last may lack its newline. ``place`` names a line in messages.
+    """
+    begun: list[bytes] = []
+    size = lines = 0
     while True:
         read = stream.read(BLOCK_BYTES)
         if not read:
             break
         cut = read.rfind(b"\n") + 1
-        if not cut:
-            rest += read
-            if len(rest) > LINE_BYTES_MAX:
-                raise _too_long(len(rest))
+        if cut:
+            block = b"".join((*begun, read[:cut]))
+            lines += block.count(b"\n")
+            yield block, lines
+            begun, size = [read[cut:]], len(read) - cut
             continue
-        block, rest = rest + read[:cut], read[cut:]
-        yield block
-    if rest:
-        yield rest
+        begun.append(read)
+        size += len(read)
+        if size > LINE_BYTES_MAX:
+            raise _too_long(size, place(lines + 1))
+    if size:
+        yield b"".join(begun), lines
 
 
-def _too_long(size: int) -> ResourceLimit:
+def _too_long(size: int, place: str) -> ResourceLimit:
     return ResourceLimit(
-        "bytes of one record", LINE_BYTES_MAX, size, remedy="Split the record; is it one line?"
+        f"bytes of the record at {place}",
+        LINE_BYTES_MAX,
+        size,
+        remedy="Write one record per line, and make records smaller.",
     )
 
 
@@ -250,15 +243,16 @@ def _is_utf8(block: bytes) -> bool:
     return True
 
 
-def _framed(parsed: pa.Table, texts: list[bytes]) -> bool:
+def _framed(parsed: pa.Table, group: Group) -> bool:
     """Exactly one record per line, and no `data` that is null rather than absent."""
     import pyarrow.compute as pc
 
-    if parsed.num_rows != len(texts):
+    if parsed.num_rows != len(group.numbers):
         return False
     data = parsed["data"]
     if not data.null_count:
         return True
+    texts = group.texts()
     missing = pc.indices_nonzero(pc.is_null(data)).to_pylist()
     return all(b'"data"' not in texts[at] and b"\\" not in texts[at] for at in missing)
 

@@ -13,8 +13,8 @@ from omnigraph.constraints.image import last_per_id, without
 from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import ResourceLimit
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.blobs import ROW_ID, complete_rows
-from omnigraph.storage.tables import PinnedTable
+from omnigraph.storage.blobs import complete_rows
+from omnigraph.storage.tables import ROW_ID, PinnedTable
 from omnigraph.write.matching import Condition
 from omnigraph.write.rows import Row, rows_to_arrow
 

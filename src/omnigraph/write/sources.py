@@ -13,7 +13,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final, Literal, cast
 
@@ -32,10 +32,18 @@ _MAGIC: Final = "*?["
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file to read. ``open`` gives its raw bytes."""
+    """One file to read. ``open`` gives its raw bytes.
+
+    ``path`` is where another process finds it: a local path or a URI; None for bytes in memory.
+    """
 
     name: str
     open: Callable[[], IO[bytes]]
+    path: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        return self.path is not None and "://" not in self.path
 
 
 def find_files(source: str | os.PathLike[str]) -> list[SourceFile]:
@@ -57,6 +65,11 @@ def find_files(source: str | os.PathLike[str]) -> list[SourceFile]:
     return [_local(name, text) for name in found]
 
 
+def reopened(name: str, path: str) -> SourceFile:
+    """A file that was found before, perhaps by another process."""
+    return replace(_remote(path) if "://" in path else _local(path, path), name=name)
+
+
 def _is_data(path: Path) -> bool:
     return path.is_file() and not path.name.startswith((".", "_"))
 
@@ -72,12 +85,12 @@ def _local(path: str, given: str) -> SourceFile:
         except OSError as problem:
             raise InvalidInput(f"{name} cannot be read: {problem.strerror}") from problem
 
-    return SourceFile(name, opened)
+    return SourceFile(name, opened, os.path.abspath(path))
 
 
 def _remote(uri: str) -> SourceFile:
     base, _, name = uri.rpartition("/")
-    return SourceFile(uri, lambda: io.BytesIO(open_objects(parse_location(base)).get(name)))
+    return SourceFile(uri, lambda: io.BytesIO(open_objects(parse_location(base)).get(name)), uri)
 
 
 def from_bytes(data: bytes, name: str = "<data>") -> SourceFile:
@@ -109,6 +122,12 @@ def _decompressed(raw: io.BufferedReader) -> io.BufferedReader:
         stream = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
         return io.BufferedReader(cast(Any, stream), 1 << 20)
     return raw
+
+
+def is_compressed(file: SourceFile) -> bool:
+    """Whether the content is compressed, so that it can only be read from its beginning."""
+    with file.open() as raw:
+        return raw.read(4).startswith((_GZIP, _ZSTD))
 
 
 def _damaged(file: SourceFile, why: str) -> InvalidData:

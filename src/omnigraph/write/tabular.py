@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints.conform import Conformed, conform, conform_values
@@ -22,6 +22,9 @@ from omnigraph.write.rows import column_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+CSV_BLOCK_BYTES: Final = 8 << 20
+"""Read at a time; a record must fit into it."""
 
 _ENDS: Final = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
@@ -190,7 +193,7 @@ def read_parquet(
             read_table(gathered, owner, table, columns, first_line=first)
             first += batch.num_rows
     except (pa.ArrowInvalid, OSError) as problem:
-        raise _unreadable(file, "Parquet", problem) from problem
+        raise unreadable(file, "Parquet", problem) from problem
 
 
 def read_csv(
@@ -201,15 +204,25 @@ def read_csv(
     file: str,
 ) -> None:
     """A CSV file with a header; records are numbered from 2. An empty field is null."""
+    first = 2
+    for table in csv_tables(stream, file):
+        read_table(gathered, owner, table, columns, first_line=first, as_text=True)
+        first += table.num_rows
+    if first == 2:
+        gathered.occurs(owner.key)
+
+
+def csv_tables(stream: io.BufferedReader, file: str) -> Iterator[pa.Table]:
+    """A CSV file piece by piece, every column as text. The first piece may have no rows."""
     import pyarrow as pa
     from pyarrow import csv
 
     head = stream.peek(1 << 16)[: 1 << 16].partition(b"\n")[0]
     separator = "\t" if b"\t" in head and b"," not in head else ","
     try:
-        table = csv.read_csv(
+        reader = csv.open_csv(
             stream,
-            read_options=csv.ReadOptions(use_threads=True),
+            read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
             parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 strings_can_be_null=True,
@@ -218,15 +231,16 @@ def read_csv(
                 default_column_type=pa.string(),
             ),
         )
+        yield reader.schema.empty_table()
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
     except pa.ArrowInvalid as problem:
         if "Empty CSV file" in str(problem):
-            gathered.occurs(owner.key)
             return
-        raise _unreadable(file, "CSV", problem) from problem
-    read_table(gathered, owner, table, columns, first_line=2, as_text=True)
+        raise unreadable(file, "CSV", problem) from problem
 
 
-def _unreadable(file: str, what: str, problem: Exception) -> InvalidData:
+def unreadable(file: str, what: str, problem: Exception) -> InvalidData:
     message = f"{file} cannot be read as {what}: {str(problem).splitlines()[0][:200]}"
     violation = {"rule": "syntax", "message": message, "file": file}
     return InvalidData(message, violations=[violation], total=1)

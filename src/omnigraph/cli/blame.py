@@ -1,0 +1,52 @@
+"""``omnigraph blame``: who set the values of an entity."""
+
+from __future__ import annotations
+
+import omnigraph
+from omnigraph.cli.arguments import (
+    BranchOption,
+    EntityArgument,
+    IdArgument,
+    TypeArgument,
+    UriOption,
+    type_key,
+)
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import Result, columns
+from omnigraph.cli.rows import cell
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.times import shown_time
+
+app = noun("Show who set the values of an entity.", single=True)
+
+
+@command(app, data_verb("blame", actor=False))
+def blame(
+    call: Call,
+    entity: EntityArgument,
+    type_name: TypeArgument,
+    id: IdArgument,
+    uri: UriOption = None,
+    branch: BranchOption = "main",
+) -> Result:
+    """Show, for each property of an entity, the commit that set its current value."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    found = graph.blame(type_key(entity, type_name), id, branch)
+    rows = [
+        (
+            item.property,
+            cell(item.value),
+            *(
+                ("-", "-", "-", "")
+                if item.commit is None
+                else (
+                    item.commit.commit_id,
+                    shown_time(item.commit.created_at_us),
+                    item.commit.actor or "-",
+                    item.commit.message or "",
+                )
+            ),
+        )
+        for item in found
+    ]
+    return Result({"properties": [item.to_json() for item in found]}, columns(rows))

@@ -1,0 +1,23 @@
+"""What the commands that undo or repeat something share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli.output import Result
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.rows import Commit
+
+CommitArgument = Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")]
+StateArgument = Annotated[
+    str, typer.Argument(metavar="REF", help="The older state: a commit, a tag or a time.")
+]
+
+
+def undone(made: Commit | None, done: str) -> Result:
+    if made is None:
+        return Result({"commit": None}, ["nothing to do"])
+    return Result({"commit": made.to_json()}, [f"{done}; commit {made.commit_id}"])

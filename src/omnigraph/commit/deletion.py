@@ -1,0 +1,71 @@
+"""Deleting a branch: gone for everybody first, then from the store, then from the registry.
+
+The marked row makes the branch disappear; whoever finds one later finishes what a dead process
+began. A writer puts its record and then looks whether its branch still lives, a deleter marks the
+branch and then looks for records: one of them sees the other. While a live writer's record is
+there, files stay where they are, so that its write lands where nobody reads instead of bringing a
+removed directory back to life; they are left to clean-up.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from omnigraph.commit.recovery import Recovery
+from omnigraph.errors import OmnigraphError
+from omnigraph.manifest import history
+from omnigraph.manifest.branches import Branch, deleting_branches
+from omnigraph.manifest.branching import forget_branch, mark_deleting
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MANIFEST_PATH
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance_errors import TableNotFound
+
+log = logging.getLogger("omnigraph.branches")
+
+
+def delete_branch(repository: Repository, recovery: Recovery, name: str) -> None:
+    """Delete a branch with its own history; refused while something depends on it."""
+    branch = mark_deleting(repository, name)
+    _finish(repository, recovery, branch)
+
+
+def finish_deletions(repository: Repository, recovery: Recovery) -> list[str]:
+    """Finish what dead processes began to delete; costs nothing when there is nothing."""
+    found = deleting_branches(repository.main.current())
+    for branch in found:
+        _finish(repository, recovery, branch)
+    return [branch.name for branch in found]
+
+
+def _finish(repository: Repository, recovery: Recovery, branch: Branch) -> None:
+    try:
+        if _nobody_writes(recovery, branch):
+            _remove_files(repository, branch)
+    except OmnigraphError as error:
+        # The branch is gone whatever happens here: what is left are files nothing refers to.
+        log.warning("files of branch %s are left: %s", branch.name, error.message)
+    hit("branch.after_files")
+    forget_branch(repository, branch)
+    hit("branch.after_delete")
+
+
+def _nobody_writes(recovery: Recovery, branch: Branch) -> bool:
+    records = recovery.pending.of_branch(branch.incarnation)
+    if not all(recovery.pending.may_resolve(record) for record in records):
+        return False
+    recovery.discard(branch.incarnation)
+    return True
+
+
+def _remove_files(repository: Repository, branch: Branch) -> None:
+    """The branch's own copies of tables, then its manifest."""
+    try:
+        state = repository.manifest(branch).current()
+    except TableNotFound:
+        state = None
+    if state is not None and state.version > (branch.fork_version or 0):
+        for ref in history.owned_tables(state, branch.incarnation, branch.fork_version or 0):
+            repository.tables.drop_fork(*ref)
+    hit("branch.after_forks")
+    repository.tables.drop_fork(MANIFEST_PATH, branch.incarnation)

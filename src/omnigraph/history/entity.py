@@ -1,0 +1,150 @@
+"""The history of an entity, and who set its values: lifelines with the commits that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
+from omnigraph.history.lifeline import Lifeline, Moved
+from omnigraph.history.tokens import Scope
+from omnigraph.manifest.rows import Commit
+from omnigraph.read.delta import Op
+from omnigraph.storage.lance_errors import TableNotFound
+
+BATCH_EVENTS: Final = 16
+BATCH_EVENTS_MAX: Final = 512
+"""Commits are looked up in batches that grow: the first event comes soon, many come quickly."""
+PAGE_EVENTS_MAX: Final = 8_192
+"""A page is held in memory by both ends of a wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityEvent:
+    """One change of an entity: the commit that made it and what it made of the entity."""
+
+    commit: Commit
+    op: Op
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"commit": self.commit.to_json(), "op": str(self.op)}
+        for name, image in (("before", self.before), ("after", self.after)):
+            if image is not None:
+                body[name] = image
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Some events, and where the next page begins (None: there is none)."""
+
+    events: list[EntityEvent]
+    next_page_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntityHistory:
+    """Every commit of a branch that changed an entity, newest first. Iterating streams."""
+
+    lifeline: Lifeline
+
+    def __iter__(self) -> Iterator[EntityEvent]:
+        moves, size = self._moves(None), BATCH_EVENTS
+        while batch := list(islice(moves, size)):
+            yield from self._events(batch)
+            size = min(size * 2, BATCH_EVENTS_MAX)
+
+    def page(self, limit: int, page_token: str | None = None) -> HistoryPage:
+        """A limited number of events, and a token for what comes after them."""
+        if limit < 1:
+            raise InvalidInput(f"a page of {limit} events is no page", remedy="Ask for more.")
+        if limit > PAGE_EVENTS_MAX:
+            raise ResourceLimit("entity_history_page_events", PAGE_EVENTS_MAX, limit)
+        versions = self.lifeline.track.versions
+        until = None
+        if page_token is not None:
+            told = self._scope.decode("history", page_token)
+            until = versions.index(told["before"])
+        found = list(islice(self._moves(until), limit + 1))
+        token = None
+        if len(found) > limit:
+            token = self._scope.encode("history", {"before": versions[found[limit - 1].at]})
+        return HistoryPage(self._events(found[:limit]), token)
+
+    def _moves(self, until: int | None) -> Iterator[Moved]:
+        try:
+            yield from self.lifeline.moves(until)
+        except TableNotFound as error:
+            raise HistoryReclaimed(
+                f"the older history of {self.lifeline.id!r} was cleaned up",
+                remedy="Ask for fewer events: the newer ones can be read.",
+            ) from error
+
+    def _events(self, moves: list[Moved]) -> list[EntityEvent]:
+        timeline, track = self.lifeline.state.timeline, self.lifeline.track
+        positions = [timeline.commits.until(track.versions[move.at]) - 1 for move in moves]
+        return [
+            EntityEvent(
+                commit,
+                move.op,
+                None if move.before is None else move.before.image,
+                None if move.after is None else move.after.image,
+            )
+            for commit, move in zip(timeline.read_commits(positions), moves, strict=True)
+        ]
+
+    @property
+    def _scope(self) -> Scope:
+        line = self.lifeline
+        return Scope(
+            line.repository.graph_id,
+            line.state.timeline.commit_ids[0],
+            line.branch.incarnation,
+            subject=f"{line.owner.incarnation}/{line.id}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """A property (or an end of an edge) of an entity: its value and the commit that set it."""
+
+    property: str
+    value: Any
+    commit: Commit | None
+    """None for a property that came with a schema and was never set."""
+
+    def to_json(self) -> dict[str, Any]:
+        commit = None if self.commit is None else self.commit.to_json()
+        return {"property": self.property, "value": self.value, "commit": commit}
+
+
+def blame(lifeline: Lifeline) -> list[Blame]:
+    """For every property of an entity as it is now, the commit that set its current value."""
+    now = lifeline.find(len(lifeline.track) - 1)
+    owner = lifeline.owner
+    if now is None:
+        raise EntityNotFound(
+            f"there is no {owner.name} with id {lifeline.id!r}",
+            remedy="Look at its history, or blame an older state.",
+            details={"type_key": owner.key, "id": lifeline.id},
+        )
+    setters: dict[str, int] = {}
+    for move in lifeline.moves():
+        fresh = set(now.values) if move.op is Op.INSERT else move.changed()
+        setters |= {name: move.at for name in fresh - setters.keys() if name in now.values}
+        if move.op is Op.INSERT or len(setters) == len(now.values):
+            break
+    timeline, versions = lifeline.state.timeline, lifeline.track.versions
+    positions = [timeline.commits.until(versions[at]) - 1 for at in setters.values()]
+    commits = dict(zip(setters, timeline.read_commits(positions), strict=True))
+    shown = {**now.image["properties"], **now.image.get("endpoints", {})}
+    ends = {"src": "from", "dst": "to"}
+    return [
+        Blame(name, shown[name], commits.get(column.property_id or column.name))
+        for column in owner.columns()
+        if (name := ends.get(column.name, column.name)) in shown
+    ]

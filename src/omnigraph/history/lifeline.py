@@ -1,0 +1,226 @@
+"""One entity through the published versions of its type, from the newest backwards.
+
+A stored row says which version wrote it last. So the walk goes from one change of the entity to the
+one before it, over whatever happened to others in between: the version just before a change holds
+the row as it was, under the same row id. Where an entity was absent, only versions that removed
+something are looked at. Where a branch was reset, versions do not descend from each other; there
+the entity is looked up by id.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.history.window import Schemas
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import Kind, TablePin, ref_at
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.timeline import Track
+from omnigraph.read.delta import Op
+from omnigraph.read.diff import image_of
+from omnigraph.read.images import images
+from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.delta import common_ancestor
+from omnigraph.storage.staging import membership
+from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PINS_READ: Final = 256
+"""Published versions whose rows are fetched together while looking for a removal."""
+_CREATED: Final = "_row_created_at_version"
+_WRITTEN: Final = "_row_last_updated_at_version"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An entity as one version holds it."""
+
+    row_id: int
+    created: int
+    written: int
+    image: dict[str, Any]
+    values: dict[str, str]
+    """By identity of the property (ends by name), each in its exact spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One change: the position of the version that made it, and the entity on both sides."""
+
+    at: int
+    before: Seen | None
+    after: Seen | None
+
+    @property
+    def op(self) -> Op:
+        if self.before is None:
+            return Op.INSERT
+        return Op.DELETE if self.after is None else Op.UPDATE
+
+    def changed(self) -> set[str]:
+        """The properties whose values are not the same on both sides, by identity."""
+        before = {} if self.before is None else self.before.values
+        after = {} if self.after is None else self.after.values
+        return {name for name, value in after.items() if before.get(name, _NULL) != value}
+
+
+_NULL: Final = json.dumps(None)
+
+
+@dataclass
+class Lifeline:
+    """An entity of a type (as the head's schema has it) on a branch."""
+
+    repository: Repository
+    branch: Branch
+    state: ManifestState
+    schemas: Schemas
+    owner: NodeType | EdgeType
+    id: str
+    _removals: dict[int, TablePin] = field(default_factory=dict)
+
+    def moves(self, until: int | None = None) -> Iterator[Moved]:
+        """Every change, newest first; ``until`` begins before the version at a position."""
+        at = len(self.track) - 1 if until is None else until - 1
+        seen = self.find(at) if at >= 0 else None
+        while at >= 0:
+            if seen is None:
+                at, seen = self._last_seen(at)
+                if seen is not None:
+                    yield Moved(at + 1, seen, None)
+                continue
+            start = self._run_start(at)
+            made = self._first_since(seen.written, start, at)
+            earlier = self._earlier(seen, made, start)
+            move = Moved(made, earlier, seen)
+            if earlier is None or move.changed():
+                yield move
+            at, seen = made - 1, earlier
+
+    def find(self, at: int) -> Seen | None:
+        """The entity at a position, looked up by id."""
+        import pyarrow as pa
+
+        table = self.repository.tables.open(self.ref(at))
+        owner = self._owner(at)
+        columns = [*(column.name for column in owner.columns()), _CREATED, _WRITTEN]
+        condition = membership("id", pa.array([self.id]))
+        return self._seen(owner, table, table.scan(columns, condition, with_row_id=True))
+
+    # -- from one change to the one before ---------------------------------------------------------
+
+    def _earlier(self, seen: Seen, made: int, start: int) -> Seen | None:
+        """The entity just before the version that wrote it as ``seen``."""
+        if made == 0:
+            return None
+        before = made - 1
+        if made > start and seen.created <= self.ref(before).version:
+            owner = self._owner(before)
+            columns = [*(c.name for c in owner.columns()), _CREATED, _WRITTEN, ROW_ID]
+            table = self.repository.tables.open(self.ref(before))
+            return self._seen(owner, table, table.take([seen.row_id], columns))
+        return self.find(before)
+
+    def _last_seen(self, at: int) -> tuple[int, Seen | None]:
+        """The newest older position at which the entity existed; -1 when it never did."""
+        while at > 0:
+            if self._pin(at).delete_epoch == 0:
+                break  # nothing was ever removed until here
+            if self._pin(at).delete_epoch > self._pin(at - 1).delete_epoch:
+                seen = self.find(at - 1)
+                if seen is not None:
+                    return at - 1, seen
+            at -= 1
+        return -1, None
+
+    def _pin(self, at: int) -> TablePin:
+        if at not in self._removals:
+            positions = range(max(0, at - PINS_READ), at + 1)
+            rows = [self.track.rows[position] for position in positions]
+            found = self.state.timeline.read_pins(rows)
+            self._removals |= {p: found[row] for p, row in zip(positions, rows, strict=True)}
+        return self._removals[at]
+
+    # -- the versions of the type ------------------------------------------------------------------
+
+    @cached_property
+    def track(self) -> Track:
+        """The published versions of this lifetime of the type, under whatever name it had."""
+        names = {
+            item["name"]
+            for row in self.state.rows(Kind.SCHEMA)
+            for item in row.metadata[f"{self.owner.kind}s"]
+            if item["incarnation"] == self.owner.incarnation
+        }
+        tracks = [self.state.timeline.types.get(f"{self.owner.kind}:{name}") for name in names]
+        found = [track for track in tracks if track is not None]
+        where = f"{self.state.pins[self.owner.key].ref.path}@"
+        if len(found) == 1 and all(name.startswith(where) for name in found[0].names):
+            return found[0]
+        return Track().extended(
+            place
+            for track in found
+            for place in zip(track.versions, track.rows, track.names, strict=True)
+            if place[2].startswith(where)
+        )
+
+    def ref(self, at: int) -> TableRef:
+        return ref_at(self.track.names[at])
+
+    @cached_property
+    def _breaks(self) -> list[int]:
+        """Positions of versions that do not descend from the one published before them."""
+        tables = self.repository.tables
+        copies = [name.rpartition(":")[0] for name in self.track.names]
+        return [0] + [
+            at
+            for at, (before, here) in enumerate(pairwise(copies), start=1)
+            if before != here
+            and common_ancestor(tables, self.ref(at - 1), self.ref(at)) != self.ref(at - 1)
+        ]
+
+    def _first_since(self, version: int, start: int, end: int) -> int:
+        """The first of some positions, all of one descent, that is not older than a version."""
+        return bisect_left(range(end), version, lo=start, key=lambda at: self.ref(at).version)
+
+    def _run_start(self, at: int) -> int:
+        return self._breaks[bisect_right(self._breaks, at) - 1]
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _owner(self, at: int) -> NodeType | EdgeType:
+        """The type as the schema had it at a position."""
+        if self._one_schema:
+            return self.owner
+        timeline, version = self.state.timeline, self.track.versions[at]
+        commit = timeline.read_commits([timeline.commits.until(version) - 1])[0]
+        hash = commit.schema_hash or ""
+        snapshot = SnapshotPins(self.branch, version, commit.commit_id, hash, {})
+        types = self.schemas(snapshot).types()
+        return next(owner for owner in types if owner.incarnation == self.owner.incarnation)
+
+    @cached_property
+    def _one_schema(self) -> bool:
+        return sum(1 for _ in self.state.rows(Kind.SCHEMA)) == 1
+
+    def _seen(self, owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> Seen | None:
+        if not rows.num_rows:
+            return None
+        (row,) = images(owner, table, rows)
+        values = {
+            column.property_id or column.name: json.dumps(row[column.name])
+            for column in owner.columns()
+            if column.name != "id"
+        }
+        row_id, created, written = (rows[n][0].as_py() for n in (ROW_ID, _CREATED, _WRITTEN))
+        return Seen(row_id, created, written, image_of(row), values)

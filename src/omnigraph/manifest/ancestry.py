@@ -1,0 +1,99 @@
+"""The graph of commits: who descends from whom, and where two histories meet.
+
+A branch's manifest holds the commits it made and those it inherited. A merge names a commit of
+another branch as its second parent; that one is looked for where it is. Commits of deleted branches
+are known by id only: they end the walk there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from omnigraph.manifest import history
+from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import Commit
+
+Parents = Mapping[str, tuple[str, ...]]
+"""The parents of every commit that can be read, first parent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestry:
+    """Commits by id, and a branch that holds each."""
+
+    commits: Mapping[str, Commit]
+    holders: Mapping[str, Branch]
+
+    @property
+    def parents(self) -> Parents:
+        return {id: parents_of(commit) for id, commit in self.commits.items()}
+
+    def base(self, source: str, target: str) -> Commit | None:
+        """The merge base of two commits; None when they have nothing in common."""
+        versions = {id: commit.manifest_version or 0 for id, commit in self.commits.items()}
+        found = merge_base(self.parents, source, target, versions)
+        return None if found is None else self.commits[found]
+
+
+def parents_of(commit: Commit) -> tuple[str, ...]:
+    return tuple(parent for parent in (commit.parent, commit.merged_parent) if parent is not None)
+
+
+def merge_base(
+    parents: Parents, source: str, target: str, versions: Mapping[str, int]
+) -> str | None:
+    """The common ancestor to compare both sides with.
+
+    Candidates are the common ancestors that no other common ancestor descends from: an older one
+    would bring back what both sides have left behind. Of several, as criss-cross merges make them,
+    the one with the smallest sum of distances; then the higher version; then the later id.
+    """
+    from_source, from_target = distances(parents, source), distances(parents, target)
+    common = {id for id in from_source.keys() & from_target.keys() if id in parents}
+    # Ancestors of common ancestors are common: whoever is dominated is somebody's parent.
+    dominated = {parent for id in common for parent in parents[id]}
+    best = common - dominated
+    if not best:
+        return None
+    return min(
+        best,
+        key=lambda id: (from_source[id] + from_target[id], -versions[id], _reversed(id)),
+    )
+
+
+def distances(parents: Parents, start: str) -> dict[str, int]:
+    """How many steps back each ancestor is, by the shortest way; the start itself is at 0."""
+    found = {start: 0}
+    queue = deque([start])
+    while queue:
+        at = queue.popleft()
+        for parent in parents.get(at, ()):
+            if parent not in found:
+                found[parent] = found[at] + 1
+                queue.append(parent)
+    return found
+
+
+def load_ancestry(repository: Repository, branches: Iterable[Branch]) -> Ancestry:
+    """The commits of some branches, and of those whose commits were merged into them."""
+    commits: dict[str, Commit] = {}
+    holders: dict[str, Branch] = {}
+    waiting = list(branches)
+    others = [b for b in all_branches(repository.main.current()).values() if b not in waiting]
+    while True:
+        for branch in waiting:
+            for commit in history.list_commits(repository.manifest(branch).current()):
+                commits.setdefault(commit.commit_id, commit)
+                holders.setdefault(commit.commit_id, branch)
+        unknown = {p for c in commits.values() for p in parents_of(c) if p not in commits}
+        if not unknown or not others:
+            return Ancestry(commits, holders)
+        waiting = [others.pop()]
+
+
+def _reversed(id: str) -> tuple[int, ...]:
+    """A key that sorts later ids first."""
+    return tuple(-ord(character) for character in id)

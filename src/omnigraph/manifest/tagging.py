@@ -1,0 +1,67 @@
+"""Changing tags: each change is one publish on main."""
+
+from __future__ import annotations
+
+from omnigraph.errors import InvalidInput, TagExists
+from omnigraph.ids import new_ulid
+from omnigraph.manifest.branches import all_branches, name_problem
+from omnigraph.manifest.branching import change_registry
+from omnigraph.manifest.publication import Publication
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MAIN
+from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.tags import Tag, find_tag, get_tag
+from omnigraph.manifest.targets import locate_commit, resolve
+
+
+def create_tag(
+    repository: Repository,
+    name: str,
+    target: str = MAIN,
+    *,
+    force: bool = False,
+    actor: str | None = None,
+    message: str | None = None,
+) -> Tag:
+    """Name a commit: the head of a branch, or any commit. ``force`` moves a tag that exists."""
+    name = name.strip()
+    problem = name_problem(name)
+    if problem:
+        raise InvalidInput(
+            f"{name!r} cannot be a tag: {problem}",
+            remedy="Use letters, digits and . _ - with / between parts, such as release/1.0.",
+        )
+    made: list[Tag] = []
+
+    def change(state: ManifestState) -> Publication:
+        if name in all_branches(state):
+            raise TagExists(f"there is a branch {name!r} already", details={"branch": name})
+        if find_tag(state, name) is not None and not force:
+            raise TagExists(f"tag {name!r} exists already", details={"tag": name})
+        branch, commit = locate_commit(repository, resolve(repository, target).commit_id)
+        tag = Tag(
+            name,
+            commit.commit_id,
+            branch.incarnation,
+            commit.manifest_version or 0,
+            repository.clock.now_us(),
+            actor,
+            message,
+        )
+        made.append(tag)
+        return Publication(new_ulid(), MAIN, put=(tag.to_row(),))
+
+    change_registry(repository, change)
+    return made[-1]
+
+
+def delete_tag(repository: Repository, name: str) -> Tag:
+    """Remove a tag; its commit stays as long as a branch leads to it."""
+    found: list[Tag] = []
+
+    def change(state: ManifestState) -> Publication:
+        found.append(get_tag(state, name))
+        return Publication(new_ulid(), MAIN, drop=(found[-1].object_id,))
+
+    change_registry(repository, change)
+    return found[-1]

@@ -1,0 +1,113 @@
+"""What people call a state of the graph, and the snapshot it means.
+
+A target is the name of a branch (its head), a tag, the id of a commit on any branch, a moment on
+main, or ``BRANCH@MOMENT``. Bare names are tried in that order; ``branch:``, ``tag:``, ``commit:``
+and ``time:`` say which is meant.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from omnigraph.errors import CommitNotFound, InvalidInput, RefNotFound
+from omnigraph.manifest import history
+from omnigraph.manifest.branches import Branch, all_branches, get_branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.tags import find_tag, get_tag
+
+_PREFIXES: Final = ("branch", "tag", "commit", "time")
+
+
+def resolve(repository: Repository, target: str) -> SnapshotPins:
+    """The snapshot that a target means, or a typed error."""
+    prefix, colon, rest = target.partition(":")
+    if colon and prefix in _PREFIXES:
+        return _explicit(repository, prefix, rest)
+    main = repository.main.current()
+    if target in all_branches(main):
+        return repository.snapshot(get_branch(main, target))
+    tag = find_tag(main, target)
+    if tag is not None:
+        return at_commit(repository, tag.commit_id)
+    if target.isalnum() and find_anywhere(repository, target) is not None:
+        return at_commit(repository, target)
+    branch, at, moment = target.rpartition("@")
+    when = parse_moment(moment)
+    if when is not None and (not at or branch in all_branches(main)):
+        return at_time(repository, branch if at else MAIN, when)
+    raise RefNotFound(
+        f"{target!r} is neither a branch nor a tag, a commit or a time", details={"ref": target}
+    )
+
+
+def locate_commit(repository: Repository, commit_id: str) -> tuple[Branch, Commit]:
+    """A commit and the branch it was made on (or, where that is gone, one that inherited it)."""
+    found = find_anywhere(repository, commit_id)
+    if found is None:
+        raise CommitNotFound(
+            f"no branch has a commit {commit_id!r}", details={"commit_id": commit_id}
+        )
+    branch, commit = found
+    by_incarnation = {b.incarnation: b for b in all_branches(repository.main.current()).values()}
+    while (
+        branch.fork_version is not None
+        and (commit.manifest_version or 0) <= branch.fork_version
+        and branch.parent in by_incarnation
+    ):
+        branch = by_incarnation[branch.parent]
+    return branch, commit
+
+
+def find_anywhere(repository: Repository, commit_id: str) -> tuple[Branch, Commit] | None:
+    """A commit on whichever branch has it, main first."""
+    branches = all_branches(repository.main.current())
+    for branch in sorted(branches.values(), key=lambda b: (b.name != MAIN, b.name)):
+        commit = history.find_commit(repository.manifest(branch).current(), commit_id)
+        if commit is not None:
+            return branch, commit
+    return None
+
+
+def at_commit(repository: Repository, commit_id: str) -> SnapshotPins:
+    """The state that a commit of any branch made."""
+    branch, _ = locate_commit(repository, commit_id)
+    return repository.snapshot_at_commit(branch, commit_id)
+
+
+def at_time(repository: Repository, branch_name: str, when_us: int) -> SnapshotPins:
+    """The state of a branch as of a moment: what its newest commit until then made."""
+    branch = repository.branch(branch_name)
+    for commit in history.iterate_commits(repository.manifest(branch).current()):
+        if commit.created_at_us <= when_us:
+            return repository.snapshot_at_commit(branch, commit.commit_id)
+    raise CommitNotFound(f"branch {branch_name!r} has no commit that early")
+
+
+def _explicit(repository: Repository, prefix: str, rest: str) -> SnapshotPins:
+    if prefix == "branch":
+        return repository.snapshot(repository.branch(rest))
+    if prefix == "tag":
+        return at_commit(repository, get_tag(repository.main.current(), rest).commit_id)
+    if prefix == "commit":
+        return at_commit(repository, rest)
+    branch, at, moment = rest.rpartition("@")
+    when = parse_moment(moment)
+    if when is None:
+        raise InvalidInput(
+            f"{moment!r} is not a time", remedy="Write it like 2026-05-01T12:00:00Z (UTC)."
+        )
+    return at_time(repository, branch if at else MAIN, when)
+
+
+def parse_moment(text: str) -> int | None:
+    """An ISO 8601 date or time in microseconds; without a zone it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1_000_000)

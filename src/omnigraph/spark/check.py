@@ -1,0 +1,334 @@
+"""The checks across a whole load, on executors: one bucket of ids or of values per task.
+
+First by id: no id twice, none that exists where it must be new; in a merge also which stored rows
+are replaced, so that rows can be written with the identities they keep. Then by value: unique
+tuples, the ends of edges, nodes that vanish under stored edges, cardinality. The rules themselves
+and their messages are those of ``constraints``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.constraints import Report, TypeImage
+from omnigraph.constraints.edges import (
+    check_counts,
+    check_end,
+    check_left_behind,
+    ends,
+    incident,
+    vanished,
+)
+from omnigraph.constraints.image import empty_ids, last_per_id, without
+from omnigraph.constraints.spelling import as_array, tuple_keys
+from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
+from omnigraph.schema import Cardinality, EdgeType, NodeType
+from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
+from omnigraph.spark.stage import FINAL, Site, shelve_values, without_places
+from omnigraph.spark.stored import ADDRESS, ROW_ID, StoredBucket
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.staging import keep_row_ids, write_rows
+from omnigraph.write.gather import in_order, places
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+Order = tuple[Any, ...]
+"""Where a report belongs among those of one load: as the evaluator would have come to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTask:
+    """One bucket: the objects that hold its share of the input and of what is stored."""
+
+    site: Site
+    paths: tuple[str, ...]
+    files: Mapping[int, str]
+    lines_before: Mapping[int, int]
+    written: frozenset[str]
+    staging: bool = True
+    overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    def report(self) -> Report:
+        return Report(self.files, self.lines_before)
+
+
+@dataclass(slots=True)
+class Merged:
+    """Rows of one type that a merge wrote, and where the rows they replace are."""
+
+    added: list[Any] = field(default_factory=list)
+    replaced: list[Any] = field(default_factory=list)
+    rows_added: int = 0
+    addresses: np.ndarray[Any, Any] | None = None
+
+
+@dataclass(slots=True)
+class Checked:
+    """What one bucket found.
+
+    ``overridden`` are the places of rows whose id is given again later, by type: the load fails
+    for them, but what else is said about it is said about the last row of an id.
+    """
+
+    reports: list[tuple[Order, Report]] = field(default_factory=list)
+    merged: dict[str, Merged] = field(default_factory=dict)
+    overridden: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    shelf: Shelf = field(default_factory=dict)
+
+    def note(self, order: Order, report: Report) -> None:
+        if report:
+            self.reports.append((order, report))
+
+
+# -- by id -----------------------------------------------------------------------------------------
+
+
+def check_bucket_ids(task: CheckTask) -> Checked:
+    """The ids of one bucket; in a merge also the writing of its rows."""
+    import pyarrow.compute as pc
+
+    site = task.site
+    tables = read_bucket(site.objects, task.paths, ("ids/", "rows/", "stored/"))
+    checked, shelving = Checked(), Shelving(site.buckets)
+    kind = "rows" if site.mode == "merge" else "ids"
+    for key in sorted(task.written):
+        owner, rows = site.schema.type(key), tables.get(f"{kind}/{key}")
+        stored = tables.get(f"stored/{key}")
+        if rows is None:
+            if stored is not None:
+                _shelve_stored_values(shelving, owner, stored, empty_ids())
+            continue
+        report = task.report()
+        image = TypeImage(
+            rows,
+            replaces_all=site.mode == "overwrite",
+            must_be_new=site.mode == "append",
+            last_wins=site.mode == "merge" and not owner.key_properties,
+        )
+        known = StoredBucket({} if stored is None else {key: stored})
+        check_ids(owner, image, known, report)
+        checked.note((1, key, 0), report)
+        if stored is not None and site.mode != "overwrite":
+            _shelve_stored_values(shelving, owner, stored, image.written_ids)
+        if site.mode == "merge":
+            marked = _marked(rows)
+            shelve_values(shelving, owner, marked)
+            if task.staging and not report:
+                checked.merged[key] = _merge(site, owner, marked, stored)
+        elif "key" in report.rules:
+            marked = _marked(rows)
+            checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
+    if shelving.tables:
+        checked.shelf = shelving.write(site.objects, f"{site.prefix}/values")
+    return checked
+
+
+def _shelve_stored_values(
+    shelving: Shelving, owner: NodeType | EdgeType, stored: pa.Table, superseded: pa.Array
+) -> None:
+    """Stored rows that stay, by the values that checks ask for; of others, the vacated sources."""
+    import pyarrow.compute as pc
+
+    gone = pc.is_in(stored["id"], value_set=superseded)
+    stays = stored.filter(pc.invert(gone))
+    if "src" in stored.column_names and isinstance(owner, EdgeType):
+        shelving.add(f"stored-src/{owner.key}", stays.select(["src"]), stays["src"])
+        left = stored.filter(gone).select(["src"])
+        shelving.add(f"vacated/{owner.key}", left, left["src"])
+    for number, columns in enumerate(owner.unique):
+        if not set(columns) <= set(stored.column_names):
+            continue
+        keys = tuple_keys(owner, columns, stays)
+        complete = pc.is_valid(keys)
+        names = list(dict.fromkeys(("id", *columns)))
+        tuples = stays.select(names).filter(complete)
+        shelving.add(f"stored-unique/{owner.key}/{number}", tuples, keys.filter(complete))
+
+
+def _marked(rows: pa.Table) -> pa.Table:
+    """The rows, with a mark on those that count: of one id the last."""
+    import numpy as np
+    import pyarrow as pa
+
+    numbered = rows.append_column("#at", pa.array(np.arange(rows.num_rows)))
+    mask = np.zeros(rows.num_rows, dtype=bool)
+    mask[last_per_id(numbered.select(["id", "#at"]))["#at"].to_numpy()] = True
+    return rows.append_column(FINAL, pa.array(mask))
+
+
+def _merge(
+    site: Site, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
+) -> Merged:
+    """Write the rows of a bucket: those that replace stored ones keep their identities."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = without_places(marked.filter(marked[FINAL]))
+    merged, table = Merged(), site.target(owner.key)
+    if stored is not None:
+        stored = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
+    hit("task.before_files")
+    if stored is not None and stored.num_rows:
+        located = stored.take(pc.sort_indices(stored[ADDRESS]))
+        order = pc.index_in(located["id"], value_set=as_array(rows["id"]))
+        written = write_rows(table, rows.take(order))
+        merged.replaced = keep_row_ids(written, located[ROW_ID].to_numpy())
+        merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
+        taken = pc.is_in(rows["id"], value_set=as_array(located["id"]))
+        rows = rows.filter(pc.invert(taken))
+    if rows.num_rows:
+        merged.added = write_rows(table, pa.table(rows))
+        merged.rows_added = rows.num_rows
+    hit("task.after_files")
+    return merged
+
+
+# -- by value --------------------------------------------------------------------------------------
+
+
+def check_bucket_values(task: CheckTask) -> Checked:
+    """Everything that is decided by values: unique tuples, ends, vanished nodes, cardinality."""
+    site = task.site
+    tables = read_bucket(site.objects, task.paths)
+    checked = Checked()
+    types = [site.schema.type(key) for key in sorted(task.written)]
+    for owner in types:
+        _check_unique(task, owner, tables, checked)
+    for owner in types:
+        if isinstance(owner, EdgeType):
+            _check_ends(task, owner, tables, checked)
+            _check_cardinality(task, owner, tables, checked)
+        elif site.mode == "overwrite":
+            _check_vanished(task, owner, tables, checked)
+    return checked
+
+
+def _check_unique(
+    task: CheckTask,
+    owner: NodeType | EdgeType,
+    tables: Mapping[str, pa.Table],
+    checked: Checked,
+) -> None:
+    for number, columns in enumerate(owner.unique):
+        rows = tables.get(f"unique/{owner.key}/{number}")
+        if rows is None:
+            continue
+        rows = in_order(_last_marked(task, owner.key, rows))
+        report = task.report()
+        check_repeated(owner, columns, rows, report)
+        checked.note((1, owner.key, 1, number, 0), report)
+        stored = tables.get(f"stored-unique/{owner.key}/{number}")
+        if stored is not None:
+            final = rows.filter(_final(rows))
+            report = task.report()
+            known = StoredBucket({owner.key: stored})
+            check_taken(owner, columns, final, empty_ids(), known, report)
+            checked.note((1, owner.key, 1, number, 1), report)
+
+
+def _check_ends(
+    task: CheckTask, edge: EdgeType, tables: Mapping[str, pa.Table], checked: Checked
+) -> None:
+    stored = StoredBucket(_by_key(tables, "stored/"))
+    for number, (column, node_key) in enumerate(ends(edge)):
+        rows = tables.get(f"ends/{edge.key}/{column}")
+        if rows is not None:
+            report = task.report()
+            rows = in_order(_last_marked(task, edge.key, rows))
+            rows = rows.filter(_final(rows))
+            if "id" not in rows.column_names:
+                rows = rows.append_column("id", _nulls(rows.num_rows))
+            nodes = _nodes(task, node_key, tables)
+            check_end(edge, column, node_key, rows, nodes, stored, report)
+            checked.note((2, edge.key, number), report)
+
+
+def _check_vanished(
+    task: CheckTask, node: NodeType, tables: Mapping[str, pa.Table], checked: Checked
+) -> None:
+    """Stored edges of types that are not written and lose a node."""
+    stored = StoredBucket(_by_key(tables, "stored/"))
+    gone = vanished(_nodes(task, node.key, tables), node.key, stored)
+    if not len(gone):
+        return
+    for number, (edge, column) in enumerate(incident(task.site.schema, node.key)):
+        found = tables.get(f"stored-ends/{edge.key}/{column}")
+        if found is not None:
+            report = task.report()
+            known = StoredBucket({edge.key: found})
+            check_left_behind(edge, column, node.key, gone, TypeImage(), known, report)
+            checked.note((3, node.key, number), report)
+
+
+def _check_cardinality(
+    task: CheckTask, edge: EdgeType, tables: Mapping[str, pa.Table], checked: Checked
+) -> None:
+    import pyarrow as pa
+
+    if edge.cardinality == Cardinality():
+        return
+    written = empty_ids()
+    if f"ends/{edge.key}/src" in tables:
+        rows = _last_marked(task, edge.key, tables[f"ends/{edge.key}/src"])
+        written = as_array(rows.filter(_final(rows))["src"])
+    vacated = _column(tables, f"vacated/{edge.key}", "src")
+    key = f"node:{edge.source}"
+    touched = pa.concat_arrays([written, vacated]).unique()
+    if key in task.written and task.site.mode == "overwrite":
+        stored = StoredBucket(_by_key(tables, "stored/"))
+        touched = without(touched, vanished(_nodes(task, key, tables), key, stored))
+    report = task.report()
+    stays = _column(tables, f"stored-src/{edge.key}", "src")
+    check_counts(edge, touched, (written, stays), report)
+    checked.note((4, edge.key), report)
+
+
+def _nodes(task: CheckTask, key: str, tables: Mapping[str, pa.Table]) -> TypeImage:
+    """What the load writes of a node type, as far as this bucket is concerned."""
+    import pyarrow as pa
+
+    rows = tables.get(f"ids/{key}")
+    if rows is None:
+        rows = pa.table({"id": empty_ids()})
+    replaces = key in task.written and task.site.mode == "overwrite"
+    return TypeImage(rows, replaces_all=replaces)
+
+
+def _by_key(tables: Mapping[str, pa.Table], prefix: str) -> dict[str, pa.Table]:
+    return {n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)}
+
+
+def _column(tables: Mapping[str, pa.Table], name: str, column: str) -> pa.Array:
+    found = tables.get(name)
+    return empty_ids() if found is None else as_array(found[column])
+
+
+def _last_marked(task: CheckTask, key: str, rows: pa.Table) -> pa.Table:
+    """The rows, marked where some of the type are overridden and the rows do not say so."""
+    import numpy as np
+    import pyarrow as pa
+
+    if key not in task.overridden or FINAL in rows.column_names:
+        return rows
+    return rows.append_column(FINAL, pa.array(~np.isin(places(rows), task.overridden[key])))
+
+
+def _final(rows: pa.Table) -> Any:
+    """Which rows count; a row without a mark does."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if FINAL not in rows.column_names:
+        return pa.repeat(True, rows.num_rows)
+    return pc.fill_null(rows[FINAL], True)
+
+
+def _nulls(count: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.nulls(count, pa.string())

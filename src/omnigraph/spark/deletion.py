@@ -1,0 +1,61 @@
+"""Marking the rows that a merge replaces as deleted: few on the driver, many on executors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.ids import new_ulid
+from omnigraph.spark.stage import Site
+from omnigraph.spark.tasks import Tasks
+from omnigraph.storage.staging import FRAGMENT_SHIFT, delete_addresses
+from omnigraph.storage.tables import PinnedTable, TableRef
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DRIVER_ROWS_MAX: Final = 50_000
+"""Up to here a job would cost more than the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionTask:
+    """Some fragments of a table, and the object that lists the addresses in them."""
+
+    site: Site
+    ref: TableRef
+    path: str
+
+
+def delete_replaced(
+    tasks: Tasks, site: Site, table: PinnedTable, addresses: Sequence[np.ndarray[Any, Any]]
+) -> tuple[dict[int, Any], list[int]]:
+    """Fragments without the rows at these addresses, and the ids of those left empty."""
+    import numpy as np
+
+    if sum(len(part) for part in addresses) <= DRIVER_ROWS_MAX:
+        return delete_addresses(table, addresses)
+    every = np.sort(np.concatenate(addresses))
+    owners, starts = np.unique(every >> FRAGMENT_SHIFT, return_index=True)
+    shares = np.array_split(starts, min(len(owners), tasks.parallelism * 2))
+    specs = []
+    for number, share in enumerate(shares):
+        end = shares[number + 1][0] if number + 1 < len(shares) else len(every)
+        path = f"{site.prefix}/deletions/{new_ulid()}"
+        site.objects.put(path, every[share[0] : end].tobytes())
+        specs.append(DeletionTask(site, table.ref, path))
+    changed: dict[int, Any] = {}
+    gone: list[int] = []
+    for left, emptied in tasks.run("removing replaced rows", delete_rows, specs):
+        changed |= left
+        gone += emptied
+    return changed, gone
+
+
+def delete_rows(task: DeletionTask) -> tuple[dict[int, Any], list[int]]:
+    """Carry one task out."""
+    import numpy as np
+
+    addresses = np.frombuffer(task.site.objects.get(task.path), dtype=np.uint64)
+    return delete_addresses(task.site.tables.open(task.ref), [addresses])

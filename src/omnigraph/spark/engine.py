@@ -1,0 +1,77 @@
+"""Which engine a load runs on, and the door to the one on Spark.
+
+Small input is loaded in process, because starting Java costs more than loading it; large input and
+DataFrames go to Spark. Both give the same result and the same errors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from omnigraph.errors import InvalidInput, OmnigraphError
+from omnigraph.spark.frames import has_frames
+from omnigraph.spark.session import is_available
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.committing import Attempt
+from omnigraph.write.load import LoadSpec, Progress
+from omnigraph.write.sources import find_files
+
+if TYPE_CHECKING:
+    from omnigraph.spark.load import SparkLoad
+    from omnigraph.spark.tasks import Step
+
+Engine = Literal["auto", "spark", "local"]
+ENGINES: Final[tuple[str, ...]] = get_args(Engine)
+ENGINE_VARIABLE: Final = "OMNIGRAPH_LOAD_ENGINE"
+
+AUTO_BYTES_MIN: Final = 16 << 20
+"""Input of more bytes is worth a Spark session."""
+
+
+def choose_engine(engine: str | None, spec: LoadSpec) -> Engine:
+    """The engine for a load: as the caller or the environment says, or by its input."""
+    named = engine or os.environ.get(ENGINE_VARIABLE) or "auto"
+    if named not in ENGINES:
+        raise InvalidInput(
+            f"{named!r} is not an engine", remedy=f"Use one of {', '.join(ENGINES)}."
+        )
+    if named == "spark" or has_frames(spec.source):
+        return "spark"
+    if named == "local" or not spec.strict or not is_available():
+        return "local"
+    return "spark" if _size(spec.source) > AUTO_BYTES_MIN else "local"
+
+
+def open_load(
+    spec: LoadSpec, start: Attempt, blobs: BlobPolicy, *, for_new_branch: bool
+) -> SparkLoad:
+    """A load on the Spark session of this process, which is started if there is none."""
+    from omnigraph.spark.load import SparkLoad
+    from omnigraph.spark.session import session
+    from omnigraph.spark.tasks import SparkTasks
+
+    tasks = SparkTasks(session(), _steps(spec.progress))
+    return SparkLoad(spec, start, blobs, tasks, for_new_branch=for_new_branch)
+
+
+def _size(source: Any) -> int:
+    """How many bytes a load will read; what is not a file, bytes or a table counts nothing."""
+    if isinstance(source, Mapping):
+        return sum(_size(inner) for inner in source.values())
+    if isinstance(source, bytes | bytearray | memoryview):
+        return len(source)
+    if isinstance(source, str | os.PathLike):
+        try:
+            files = find_files(source)
+        except OmnigraphError:
+            return 0  # the load itself says what is wrong
+        return sum(os.path.getsize(file.path) for file in files if file.is_local and file.path)
+    return int(getattr(source, "nbytes", 0))
+
+
+def _steps(progress: Callable[[Progress], None] | None) -> Callable[[Step], None] | None:
+    if progress is None:
+        return None
+    return lambda step: progress(Progress(step.name, 0, 0, step.tasks, step.tasks_done))

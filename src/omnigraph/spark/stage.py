@@ -1,0 +1,220 @@
+"""The first step of a load, on executors: read a part, check its rows, stage them, shelve keys.
+
+Reading and the checks of single rows are those of a load in process. Rows whose place in the table
+is already known are written as files beside the table's own, which nothing refers to yet; in a
+merge, rows that may replace stored ones wait on the shelf for the step that knows. Nothing here
+decides: what is wrong is reported, and the driver decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.constraints import FILE, LINE, Report
+from omnigraph.constraints.edges import ends
+from omnigraph.constraints.rows import check_required, check_values
+from omnigraph.constraints.spelling import tuple_keys
+from omnigraph.ids import placed_ulids
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.spark.exchange import Shelf, Shelving
+from omnigraph.spark.parts import PIECE_BYTES, Part, lines_before, read_part
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.staging import write_rows
+from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
+from omnigraph.write.blobs import BlobPolicy
+from omnigraph.write.gather import Gathered
+from omnigraph.write.identify import identify
+from omnigraph.write.load import Mode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FINAL: Final = "#final"
+"""Marks, beside the properties, the rows that count when an id is given several times."""
+
+UNBOUNDED: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a load works: what every task of it needs to know."""
+
+    graph_uri: str
+    operation_id: str
+    schema: AcceptedSchema
+    mode: Mode
+    policy: BlobPolicy
+    targets: Mapping[str, TableRef]
+    buckets: int
+    columns: Mapping[str, str] | None = None
+
+    @property
+    def prefix(self) -> str:
+        return f"_staging/{self.operation_id}"
+
+    @cached_property
+    def objects(self) -> ObjectStore:
+        return open_objects(parse_location(self.graph_uri))
+
+    @cached_property
+    def tables(self) -> TableStore:
+        return TableStore(parse_location(self.graph_uri), self.objects)
+
+    def target(self, key: str) -> PinnedTable:
+        return self.tables.open(self.targets[key])
+
+    def __getstate__(self) -> dict[str, Any]:
+        opened = ("objects", "tables")
+        return {name: value for name, value in self.__dict__.items() if name not in opened}
+
+
+@dataclass(frozen=True, slots=True)
+class StageTask:
+    site: Site
+    part: Part
+
+
+@dataclass(slots=True)
+class Staged:
+    """What became of one part. ``given`` counts the rows that came with an id or a key."""
+
+    part: int
+    name: str
+    begins_file: bool
+    lines: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    given: dict[str, int] = field(default_factory=dict)
+    fragments: dict[str, list[Any]] = field(default_factory=dict)
+    unread: Report = field(default_factory=Report)
+    broken: Report = field(default_factory=Report)
+    shelves: list[Shelf] = field(default_factory=list)
+
+
+def stage_part(task: StageTask) -> Staged:
+    """Carry one task out."""
+    site, part = task.site, task.part
+    return Stager(
+        site,
+        Staged(part.number, part.name, part.begins_file),
+        lines_before=lambda: lines_before(part),
+    ).run(lambda gathered, pause: read_part(part, gathered, site.columns, pause))
+
+
+class Stager:
+    """Stages what a reader gathers, piece by piece."""
+
+    def __init__(
+        self, site: Site, answer: Staged, *, lines_before: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._site = site
+        self._answer = answer
+        self._gathered = Gathered(
+            site.schema,
+            answer.unread,
+            site.policy,
+            bytes_max=UNBOUNDED,  # pieces are staged long before memory runs out
+            lines_before=lines_before,
+        )
+
+    def run(self, read: Callable[[Gathered, Callable[[], None]], int]) -> Staged:
+        """Read everything; the reader calls what it is given between pieces."""
+        self._answer.lines = read(self._gathered, self._stage_full_piece)
+        self._stage_piece()
+        return self._answer
+
+    def _stage_full_piece(self) -> None:
+        if self._gathered.bytes_held > PIECE_BYTES:
+            self._stage_piece()
+
+    def _stage_piece(self) -> None:
+        answer, schema = self._answer, self._site.schema
+        rows = self._gathered.finish()
+        given = {key: table["id"].is_valid() for key, table in rows.items()}
+        found = identify(schema, rows, answer.unread, strict=True, make=self._ids)
+        shelving = Shelving(self._site.buckets)
+        for key in sorted(found.rows):
+            owner, table = schema.type(key), found.rows[key]
+            answer.broken.files = answer.unread.files
+            check_required(owner, table, answer.broken)
+            check_values(owner, table, answer.broken)
+            answer.rows[key] = answer.rows.get(key, 0) + table.num_rows
+            if answer.unread or "required" in answer.broken.rules:
+                continue  # nothing more will be asked of this load
+            placed = _placed(table, answer.part)
+            mask = None if owner.key_properties else given[key]
+            self._stage_type(owner, placed, mask, shelving)
+        if shelving.tables:
+            answer.shelves.append(shelving.write(self._site.objects, f"{self._site.prefix}/keys"))
+
+    def _stage_type(
+        self, owner: NodeType | EdgeType, rows: pa.Table, given: Any, shelving: Shelving
+    ) -> None:
+        """Rows of one type. ``given`` marks those that came with an id; None means all of them."""
+        import pyarrow.compute as pc
+
+        answer = self._answer
+        named, fresh = rows, rows.slice(0, 0)
+        if given is not None:
+            named, fresh = rows.filter(given), rows.filter(pc.invert(given))
+        answer.given[owner.key] = answer.given.get(owner.key, 0) + named.num_rows
+        if named.num_rows:
+            shelving.add(f"ids/{owner.key}", named.select(["id", FILE, LINE]), named["id"])
+        direct = rows
+        if self._site.mode == "merge":
+            shelving.add(f"rows/{owner.key}", named, named["id"])
+            direct = fresh
+        shelve_values(shelving, owner, direct, generated=given is not None and not named.num_rows)
+        if direct.num_rows and not answer.broken:
+            hit("task.before_files")
+            table = self._site.target(owner.key)
+            written = write_rows(table, without_places(direct))
+            answer.fragments.setdefault(owner.key, []).extend(written)
+            hit("task.after_files")
+
+    def _ids(self, rows: pa.Table) -> pa.Array:
+        places = rows[LINE].to_numpy()
+        return placed_ulids(self._site.operation_id, self._answer.part, places)
+
+
+def shelve_values(
+    shelving: Shelving, owner: NodeType | EdgeType, rows: pa.Table, *, generated: bool = False
+) -> None:
+    """Shelve what is checked by value: the ends of edges, and the tuples of ``@unique``.
+
+    Rows that carry ``#final`` and do not count are left out where only the final ones matter.
+    ``generated`` says that all ids were made here: nobody will ask for them.
+    """
+    import pyarrow.compute as pc
+
+    if not rows.num_rows:
+        return
+    marked = FINAL in rows.column_names
+    if isinstance(owner, EdgeType):
+        final = rows.filter(rows[FINAL]) if marked else rows
+        for column, _ in ends(owner):
+            wanted = [column, FILE, LINE] if generated else [column, "id", FILE, LINE]
+            shelving.add(f"ends/{owner.key}/{column}", final.select(wanted), final[column])
+    for number, columns in enumerate(owner.unique):
+        keys = tuple_keys(owner, columns, rows)
+        complete = pc.is_valid(keys)
+        names = list(dict.fromkeys(("id", *columns, FILE, LINE, *([FINAL] if marked else []))))
+        tuples = rows.select(names).filter(complete)
+        shelving.add(f"unique/{owner.key}/{number}", tuples, keys.filter(complete))
+
+
+def without_places(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns([name for name in (FILE, LINE, FINAL) if name in rows.column_names])
+
+
+def _placed(rows: pa.Table, part: int) -> pa.Table:
+    """The rows with the number of their part as their file."""
+    import numpy as np
+    import pyarrow as pa
+
+    numbers = pa.array(np.full(rows.num_rows, part, dtype=np.int32))
+    return rows.set_column(rows.column_names.index(FILE), FILE, numbers)

@@ -1,0 +1,62 @@
+"""Bulk loads whose tasks run in the calling process, one after the other.
+
+The same tasks, pickled and unpickled as Spark would, without a Java machine: for tests that need
+many loads, or a process that dies at a named place.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from omnigraph.graph import Graph
+from omnigraph.spark.load import Sizes, SparkLoad
+from omnigraph.spark.tasks import Tasks
+from omnigraph.write.committing import Attempt
+from omnigraph.write.load import LoadSpec
+
+Spec = TypeVar("Spec")
+Answer = TypeVar("Answer")
+
+SMALL = Sizes(part_bytes=200, buckets=3)
+"""Divides even the input of a test into several parts and buckets."""
+
+
+class InlineTasks:
+    """Carries tasks out in this process."""
+
+    parallelism = 2
+
+    def run(
+        self,
+        name: str,
+        function: Callable[[Spec], Answer],
+        specs: Sequence[Spec],
+        *,
+        light: bool = False,
+    ) -> list[Answer]:
+        return [self._one(function, spec) for spec in specs]
+
+    def _one(self, function: Callable[[Any], Any], spec: Any) -> Any:
+        return pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(spec)))))
+
+
+class BulkGraph(Graph):
+    """A graph whose loads all go the bulk way, on given tasks and in given sizes."""
+
+    tasks: Tasks = InlineTasks()
+    sizes: Sizes = SMALL
+
+    @classmethod
+    def of(cls, graph: Graph, tasks: Tasks | None = None, sizes: Sizes = SMALL) -> BulkGraph:
+        found = cls(graph._repository, blobs=graph._blobs)
+        found.tasks, found.sizes = tasks or InlineTasks(), sizes
+        return found
+
+    def _open_load(
+        self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
+    ) -> Any:
+        return SparkLoad(
+            spec, start, self._blobs, self.tasks, for_new_branch=for_new_branch, sizes=self.sizes
+        )

@@ -1,0 +1,223 @@
+"""The part of a graph handle that works on branches: create, delete, merge, tag, undo."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Unpack
+
+from omnigraph.commit.deletion import delete_branch, finish_deletions
+from omnigraph.commit.prepared import WriteInfo
+from omnigraph.errors import OmnigraphError
+from omnigraph.manifest.branches import Branch, all_branches, is_protected
+from omnigraph.manifest.branching import create_branch, protect_branch
+from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.tagging import create_tag, delete_tag
+from omnigraph.manifest.tags import Tag, all_tags
+from omnigraph.write.committing import WriteOptions
+from omnigraph.write.merge import Decisions, Merge, MergeOptions, MergeResult
+from omnigraph.write.methods import WriteMethods
+from omnigraph.write.undo import Undo, UndoResult, reset
+
+
+class BranchMethods(WriteMethods):
+    """Mixed into ``Graph``."""
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    def branches(self) -> list[str]:
+        """The names of all branches."""
+        return list(all_branches(self._repository.main.current()))
+
+    def create_branch(self, name: str, from_: str = MAIN) -> Branch:
+        """Fork a branch at a branch, a commit, a tag or a time.
+
+        Costs the same whatever the graph holds.
+        """
+        self._transaction.require_writable()
+        finish_deletions(self._repository, self._transaction.recovery)
+        return create_branch(self._repository, name, from_)
+
+    def delete_branch(self, name: str) -> None:
+        """Delete a branch with its own history.
+
+        Refused while another branch was forked from it, or a tag keeps one of its commits.
+        """
+        self._transaction.require_writable()
+        finish_deletions(self._repository, self._transaction.recovery)
+        delete_branch(self._repository, self._transaction.recovery, name)
+
+    def protect_branch(
+        self, name: str, protected: bool = True, *, merges_only: bool = False
+    ) -> None:
+        """Protect a branch from being deleted and reset, or lift the protection.
+
+        With ``merges_only`` nothing but merges may write to it.
+        """
+        self._transaction.require_writable()
+        protect_branch(self._repository, name, protected=protected, merges_only=merges_only)
+
+    def is_protected(self, name: str) -> bool:
+        """Whether a branch may neither be deleted nor reset."""
+        return is_protected(self._repository.main.current(), self._repository.branch(name))
+
+    # -- tags --------------------------------------------------------------------------------------
+
+    def tags(self) -> list[Tag]:
+        """All tags, by name."""
+        return list(all_tags(self._repository.main.current()).values())
+
+    def tag(
+        self,
+        name: str,
+        target: str = MAIN,
+        *,
+        force: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> Tag:
+        """Name a commit: the head of a branch, or any commit. ``force`` moves an existing tag."""
+        self._transaction.require_writable()
+        return create_tag(self._repository, name, target, force=force, actor=actor, message=message)
+
+    def delete_tag(self, name: str) -> Tag:
+        """Remove a tag."""
+        self._transaction.require_writable()
+        return delete_tag(self._repository, name)
+
+    # -- merging -----------------------------------------------------------------------------------
+
+    def merge(
+        self,
+        source: str,
+        target: str = MAIN,
+        *,
+        dry_run: bool = False,
+        delete_branch: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        idempotency_key: str | None = None,
+        **decisions: Unpack[Decisions],
+    ) -> MergeResult:
+        """Merge a branch into another, as one commit with two parents.
+
+        Where both changed an entity differently, ``MergeConflicts`` lists all of them and nothing
+        happens. ``strategy`` decides such entities for the target (``ours``) or the source
+        (``theirs``), ``by_type`` for single types; ``level="property"`` lets different properties
+        of one entity merge; ``resolutions`` decide single entities. ``dry_run`` tells what would
+        happen. With ``delete_branch`` the source goes away after a success.
+        """
+        work = Merge(self._repository, source, target)
+        options = MergeOptions.of(decisions)
+        if dry_run:
+            return work.preview(self._committer(), options)
+        self._transaction.require_writable()
+        text = f"merge {source} into {target}" if message is None else message
+        info = WriteInfo("merge", actor, text, dict(metadata or {}))
+        write = WriteOptions(target, info, expected_head, idempotency_key)
+        result = work.run(self._committer(), write, options)
+        if result.rows_written:
+            self._tend(target, result.rows_written)
+        return self._after_merge(result) if delete_branch else result
+
+    def _after_merge(self, result: MergeResult) -> MergeResult:
+        """Delete the source; whether that works does not change that it was merged."""
+        try:
+            self.delete_branch(result.source)
+        except OmnigraphError as error:
+            return replace(result, branch_deleted=False, branch_delete_error=error.message)
+        return replace(result, branch_deleted=True)
+
+    # -- undoing -----------------------------------------------------------------------------------
+
+    def revert(
+        self,
+        commit_id: str,
+        branch: str = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        **decisions: Unpack[Decisions],
+    ) -> Commit | None:
+        """Undo a commit with a new one; what later commits changed again is a conflict.
+
+        Conflicts are decided as those of a merge: *theirs* undoes, *ours* keeps. A merge is undone
+        on the side of its first parent. None when nothing is left to undo.
+        """
+        facts = {**(metadata or {}), "reverts": commit_id}
+        text = f"revert {commit_id}" if message is None else message
+        info = WriteInfo("revert", actor, text, facts)
+        write = WriteOptions(branch, info, expected_head)
+        return self._undone(
+            branch, self._undo().revert(commit_id, write, MergeOptions.of(decisions))
+        )
+
+    def cherry_pick(
+        self,
+        commit_id: str,
+        branch: str = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        **decisions: Unpack[Decisions],
+    ) -> Commit | None:
+        """Repeat on a branch what a commit did elsewhere. None when it is all there already."""
+        facts = {**(metadata or {}), "picks": commit_id}
+        text = f"cherry-pick {commit_id}" if message is None else message
+        info = WriteInfo("cherry_pick", actor, text, facts)
+        write = WriteOptions(branch, info, expected_head)
+        work = self._undo().cherry_pick(commit_id, write, MergeOptions.of(decisions))
+        return self._undone(branch, work)
+
+    def restore(
+        self,
+        target: str,
+        only: Mapping[str, Collection[str] | None],
+        branch: str = MAIN,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+    ) -> Commit | None:
+        """Bring entities back to what they were: ``{"node:Person": ["ana"]}``, or ``None`` for
+        all entities of a type. The result must hold together, like that of any write."""
+        text = f"restore from {target}" if message is None else message
+        info = WriteInfo("restore", actor, text, {**(metadata or {}), "restores": target})
+        write = WriteOptions(branch, info, expected_head)
+        return self._undone(branch, self._undo().restore(target, only, write))
+
+    def reset(
+        self,
+        target: str,
+        branch: str,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+    ) -> Commit | None:
+        """Make a branch hold what a commit of its history held, as a new commit.
+
+        Protected branches refuse. Costs the same however much there is to undo.
+        """
+        self._transaction.require_writable()
+        text = f"reset to {target}" if message is None else message
+        info = WriteInfo("reset", actor, text, {**(metadata or {}), "resets_to": target})
+        write = WriteOptions(branch, info, expected_head)
+        return reset(self._repository, self._transaction, target, write)
+
+    def _undo(self) -> Undo:
+        self._transaction.require_writable()
+        return Undo(self._repository, self._committer())
+
+    def _undone(self, branch: str, result: UndoResult) -> Commit | None:
+        if result.rows_written:
+            self._tend(branch, result.rows_written)
+        return result.commit

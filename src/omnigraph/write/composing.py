@@ -1,0 +1,161 @@
+"""From the content of a merge to rows that can be checked and staged, and to a preview of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.constraints import TypeImage
+from omnigraph.read.delta import Op, Side, TypeDelta
+from omnigraph.read.diff import EntityChange, entity_changes, image_of
+from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.blobs import complete_rows
+from omnigraph.storage.delta import NEW, OLD, gather
+from omnigraph.write.batch import replace_at
+from omnigraph.write.changes import KnownRows
+from omnigraph.write.merging import Composed, TypeMerge
+from omnigraph.write.rows import column_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def compose(merge: TypeMerge) -> tuple[TypeImage, KnownRows]:
+    """The change of one type: rows to write and ids to remove, with their rows in the target."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    target = merge.target
+    rows, written, gone, removed = [], [], [], []
+    for side, pairs in merge.pairs():
+        come = pairs.filter(pc.is_valid(pairs[NEW]))
+        if come.num_rows:
+            rows.append(_aligned(side, target.owner, come[NEW].to_pylist()))
+            written.append(come[OLD].combine_chunks())
+        went = pairs.filter(pc.and_(pc.is_null(pairs[NEW]), pc.is_valid(pairs[OLD])))
+        gone.append(went["id"].combine_chunks())
+        removed.append(went[OLD].combine_chunks())
+    if merge.composed:
+        rows.append(_composed(merge))
+        places = [item.target_row for item in merge.composed]
+        written.append(pa.array(places, pa.uint64()))
+    ids = pa.concat_arrays(gone) if gone else pa.array([], pa.string())
+    image = TypeImage(
+        pa.concat_tables(rows, promote_options="permissive") if rows else None,
+        ids if len(ids) else None,
+    )
+    known = KnownRows(_joined(written), _joined(removed))
+    return image, known
+
+
+def previewed(merge: TypeMerge) -> Iterator[EntityChange]:
+    """What a merge would change in one type, by value and in the order of ids."""
+    found: list[EntityChange] = []
+    for side, pairs in merge.pairs():
+        delta = TypeDelta(merge.target, side, pairs.sort_by("id"))
+        for rows in delta.changes():
+            found += entity_changes(delta, rows)
+    found += (change for item in merge.composed if (change := _preview(merge, item)) is not None)
+    for change in sorted(found, key=lambda change: change.id):
+        yield replace(change, version=None)
+
+
+def _preview(merge: TypeMerge, item: Composed) -> EntityChange | None:
+    owner = merge.target.owner
+    after = _row(merge.sides[item.start], item.start_row)
+    if item.source_row is not None:
+        theirs = _row(merge.sides["source"], item.source_row)
+        after |= {name: theirs[name] for name in item.from_source}
+    types = {column.name: column.type for column in owner.columns()}
+    after |= {name: types[name].export(value) for name, value in item.values.items()}
+    before = None if item.target_row is None else _row(merge.target, item.target_row)
+    if before == after:
+        return None
+    op = Op.INSERT if before is None else Op.UPDATE
+    shown = None if before is None else image_of(before)
+    return EntityChange(owner.kind, owner.name, owner.type_id, item.id, op, shown, image_of(after))
+
+
+def _row(side: Side, row_id: int) -> dict[str, Any]:
+    import pyarrow as pa
+
+    from omnigraph.read.images import images
+
+    rows = gather(side.table, pa.array([row_id], pa.uint64()), side.columns)
+    return images(side.owner, side.table, rows)[0]
+
+
+def _composed(merge: TypeMerge) -> pa.Table:
+    """The rows of entities that are put together."""
+    import pyarrow as pa
+
+    owner, parts, order = merge.target.owner, [], []
+    for name in merge.sides:
+        chosen = [at for at, item in enumerate(merge.composed) if item.start == name]
+        if chosen:
+            items = [merge.composed[at] for at in chosen]
+            parts.append(_patched(merge, merge.sides[name], owner, items))
+            order += chosen
+    together = pa.concat_tables(parts, promote_options="permissive")
+    places = [order.index(at) for at in range(len(order))] if len(parts) > 1 else None
+    return together if places is None else together.take(places)
+
+
+def _patched(
+    merge: TypeMerge, side: Side, owner: NodeType | EdgeType, items: Sequence[Composed]
+) -> pa.Table:
+    """Rows of one side with some values of the source, and some that were given."""
+    import pyarrow as pa
+
+    start = _aligned(side, owner, [item.start_row for item in items])
+    theirs = {
+        at: item.source_row
+        for at, item in enumerate(items)
+        if item.source_row is not None and item.from_source
+    }
+    other = _aligned(merge.sides["source"], owner, list(theirs.values())) if theirs else None
+    places = {at: place for place, at in enumerate(theirs)}
+    columns: dict[str, Any] = {}
+    for column in owner.columns():
+        values: Any = start[column.name]
+        taken = [at for at in theirs if column.name in items[at].from_source]
+        if taken and other is not None:
+            given = other[column.name].combine_chunks().take([places[at] for at in taken])
+            values = replace_at(values, taken, given)
+        fixed = [at for at, item in enumerate(items) if column.name in item.values]
+        if fixed:
+            given = column_array(column.type, [items[at].values[column.name] for at in fixed])
+            values = replace_at(_chunked(values), fixed, given)
+        columns[column.name] = values
+    return pa.table(columns)
+
+
+def _aligned(side: Side, owner: NodeType | EdgeType, row_ids: Sequence[int]) -> pa.Table:
+    """Complete rows of one side under the names that the target has for its properties."""
+    import pyarrow as pa
+
+    rows = complete_rows(side.table, row_ids)
+    theirs: Mapping[str | None, str] = {
+        item.property_id: name for name, item in side.owner.properties.items()
+    }
+    columns: dict[str, Any] = {}
+    for column in owner.columns():
+        name = column.name if column.property_id is None else theirs.get(column.property_id)
+        if name is None:
+            columns[column.name] = column_array(column.type, [None] * rows.num_rows)
+        else:
+            columns[column.name] = rows[name]
+    return pa.table(columns)
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.uint64())
+
+
+def _chunked(values: Any) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])

@@ -1,0 +1,301 @@
+"""Merging one branch into another: the base, the outcome, the checks, and one commit.
+
+The merge itself is an ordinary write: it is prepared against the head of the target, states what it
+relied on, and is prepared again when somebody else was faster. Nothing is visible before it is
+published, and everything that is in its way is reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, TypedDict
+
+from omnigraph.commit.prepared import PreparedWrite, WriteInfo
+from omnigraph.constraints import Report, TypeImage
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.manifest.ancestry import Ancestry, load_ancestry
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import Commit
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.delta import State
+from omnigraph.read.diff import EntityChange
+from omnigraph.write.changes import KnownRows, Preparer
+from omnigraph.write.committing import Attempt, Committer, WriteOptions, cached_schema
+from omnigraph.write.composing import compose, previewed
+from omnigraph.write.conflicts import (
+    VIOLATIONS_MAX,
+    MergeConflict,
+    in_order,
+    raise_conflicts,
+    violation_conflicts,
+)
+from omnigraph.write.merging import MergeRules, Merging, TypeMerge
+from omnigraph.write.resolutions import accept_resolutions
+from omnigraph.write.three_way import Level, Strategy
+
+
+class MergeOutcome(StrEnum):
+    """What a merge came to."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+class Decisions(TypedDict, total=False):
+    """How callers say what counts where both sides changed something; see ``MergeOptions``."""
+
+    level: Level
+    strategy: Strategy | None
+    by_type: Mapping[str, Strategy] | None
+    resolutions: Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """How to decide where both sides changed something, as callers say it."""
+
+    level: Level = "entity"
+    strategy: Strategy | None = None
+    by_type: Mapping[str, Strategy] | None = None
+    """Strategies for single types, by name or type key."""
+    resolutions: Iterable[Mapping[str, Any]] = ()
+
+    @classmethod
+    def of(cls, decisions: Decisions) -> MergeOptions:
+        given = cls(**decisions)
+        return replace(given, resolutions=tuple(given.resolutions))
+
+    def rules(self, state: State) -> MergeRules:
+        """Checked against the schema of the target."""
+        for given in (self.strategy, *(self.by_type or {}).values()):
+            if given not in (None, "ours", "theirs"):
+                raise InvalidInput(f"{given!r} is not a strategy", remedy="Use ours or theirs.")
+        if self.level not in ("entity", "property"):
+            raise InvalidInput(f"{self.level!r} is not a level", remedy="Use entity or property.")
+        by_type = {
+            key: strategy
+            for name, strategy in (self.by_type or {}).items()
+            for key in _type_keys(state, name)
+        }
+        resolutions = accept_resolutions(state.schema, self.resolutions)
+        return MergeRules(self.level, self.strategy, by_type, resolutions)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What was done, or, for a dry run, what would be done and what is in the way."""
+
+    source: str
+    target: str
+    outcome: MergeOutcome
+    commit: Commit | None = None
+    base_commit_id: str | None = None
+    dry_run: bool = False
+    conflicts: tuple[MergeConflict, ...] = ()
+    changes: tuple[EntityChange, ...] = ()
+    branch_deleted: bool | None = None
+    branch_delete_error: str | None = None
+    rows_written: Mapping[str, int] | None = None
+
+    def to_json(self, actor: str | None = None) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "source": self.source,
+            "target": self.target,
+            "outcome": str(self.outcome),
+            "actor_id": actor,
+            "base_commit_id": self.base_commit_id,
+        }
+        if self.commit is not None:
+            body["commit"] = self.commit.to_json()
+        if self.dry_run:
+            body["dry_run"] = True
+            body["merge_conflicts"] = [conflict.to_json() for conflict in self.conflicts]
+            body["changes"] = [change.to_json() for change in self.changes]
+        if self.branch_deleted is not None:
+            body["branch_deleted"] = self.branch_deleted
+        if self.branch_delete_error is not None:
+            body["branch_delete_error"] = self.branch_delete_error
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """A merge computed and checked, but not staged."""
+
+    types: tuple[TypeMerge, ...]
+    visited: tuple[str, ...]
+    image: Mapping[str, TypeImage]
+    known: Mapping[str, KnownRows]
+    conflicts: tuple[MergeConflict, ...]
+
+    @property
+    def rows_written(self) -> dict[str, int]:
+        return {key: len(known.written) + len(known.removed) for key, known in self.known.items()}
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether anything in the target would have another value afterwards."""
+        return any(True for merge in self.types for _ in previewed(merge))
+
+    def changes(self) -> tuple[EntityChange, ...]:
+        """What it would change in the target."""
+        return tuple(change for merge in self.types for change in previewed(merge))
+
+
+def plan_merge(
+    preparer: Preparer, repository: Repository, states: Mapping[str, State], rules: MergeRules
+) -> MergePlan:
+    """Compute a merge of three states and check its result.
+
+    Where entities conflict nothing is checked: the result is not known yet.
+    """
+    merging = Merging(repository, states, rules)
+    types = tuple(merging.types())
+    image, known = {}, {}
+    conflicts = merging.conflicts
+    if not conflicts:
+        for merge in types:
+            image[merge.key], known[merge.key] = compose(merge)
+        report = Report(shown_max=VIOLATIONS_MAX)
+        preparer.check(image, report)
+        conflicts = violation_conflicts(report)
+    visited = tuple(merging.visited)
+    return MergePlan(types, visited, image, known, tuple(in_order(conflicts)))
+
+
+def stage_plan(
+    preparer: Preparer, plan: MergePlan, target: SnapshotPins, info: WriteInfo
+) -> PreparedWrite:
+    """Stage a merge that has no conflicts; it relies on every type it looked at."""
+    prepared = preparer.stage(plan.image, info, known=plan.known)
+    return replace(prepared, reads={key: target.pin(key).ref for key in plan.visited})
+
+
+class Merge:
+    """One merge of a branch into another."""
+
+    def __init__(self, repository: Repository, source: str, target: str) -> None:
+        if source == target:
+            raise InvalidInput(
+                f"{source} cannot be merged into itself", remedy="Name two different branches."
+            )
+        self._repository = repository
+        self._source = source
+        self._target = target
+        self._plan: MergePlan | None = None
+
+    @property
+    def rows_written(self) -> dict[str, int]:
+        return {} if self._plan is None else self._plan.rows_written
+
+    def run(self, committer: Committer, options: WriteOptions, merge: MergeOptions) -> MergeResult:
+        """Merge, in one commit; raises ``MergeConflicts`` when that cannot be done by itself."""
+
+        def prepare(attempt: Attempt) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+            meeting = self._meet(attempt)
+            if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+                return None, meeting.facts
+            preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
+            rules = merge.rules(meeting.states["target"])
+            plan = plan_merge(preparer, self._repository, meeting.states, rules)
+            raise_conflicts(plan.conflicts, f"{self._source} cannot be merged into {self._target}")
+            self._plan = plan
+            info = replace(options.info, merged_parent=meeting.source_head)
+            return stage_plan(preparer, plan, attempt.snapshot, info), meeting.facts
+
+        done = committer.run(
+            options, prepare, retry=lambda: True, digest=lambda: self._digest(merge)
+        )
+        facts = done.result
+        return MergeResult(
+            self._source,
+            self._target,
+            MergeOutcome(facts["outcome"]),
+            done.commit,
+            facts["base"],
+            rows_written=self.rows_written if not done.repeated else {},
+        )
+
+    def preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
+        """What a merge would do now. Writes nothing."""
+        attempt = committer.attempt(self._target)
+        meeting = self._meet(attempt)
+        result = MergeResult(
+            self._source,
+            self._target,
+            meeting.outcome,
+            base_commit_id=meeting.facts["base"],
+            dry_run=True,
+        )
+        if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+            return result
+        preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
+        rules = merge.rules(meeting.states["target"])
+        plan = plan_merge(preparer, self._repository, meeting.states, rules)
+        return replace(result, conflicts=plan.conflicts, changes=plan.changes())
+
+    def _meet(self, attempt: Attempt) -> _Meeting:
+        """Where the two histories meet, and what that makes of the merge."""
+        repository = self._repository
+        source = repository.branch(self._source)
+        state = repository.manifest(source).current()
+        head, target_head = state.head.commit_id, attempt.state.head.commit_id
+        ancestry = load_ancestry(repository, [source, attempt.branch])
+        base = ancestry.base(head, target_head)
+        if base is None:
+            raise NotFound(
+                f"{self._source} and {self._target} have no commit in common",
+                remedy="Only branches with a common history can be merged.",
+            )
+        theirs = SnapshotPins.of(source, state)
+        target = State(attempt.snapshot, attempt.schema)
+        states = {
+            "base": target
+            if base.commit_id == target_head
+            else _state_at(repository, ancestry, base),
+            "source": State(theirs, cached_schema(state, theirs.schema_hash)),
+            "target": target,
+        }
+        outcome = MergeOutcome.MERGED
+        if base.commit_id == head:
+            outcome = MergeOutcome.ALREADY_UP_TO_DATE
+        elif base.commit_id == target_head:
+            outcome = MergeOutcome.FAST_FORWARD
+        return _Meeting(outcome, head, base.commit_id, states)
+
+    def _digest(self, merge: MergeOptions) -> str:
+        return repr((self._source, self._target, merge))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    outcome: MergeOutcome
+    source_head: str
+    base: str
+    states: Mapping[str, State]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"outcome": str(self.outcome), "base": self.base}
+
+
+def _state_at(repository: Repository, ancestry: Ancestry, commit: Commit) -> State:
+    return state_at(repository, ancestry.holders[commit.commit_id], commit.commit_id)
+
+
+def state_at(repository: Repository, branch: Branch, commit_id: str) -> State:
+    """The state that a commit in a branch's history made."""
+    snapshot = repository.snapshot_at_commit(branch, commit_id)
+    return State(
+        snapshot, cached_schema(repository.manifest(branch).current(), snapshot.schema_hash)
+    )
+
+
+def _type_keys(state: State, name: str) -> list[str]:
+    """A type named by its key, or by a name that a node type, an edge type or both have."""
+    keys = [item.key for item in state.schema.types() if name in (item.key, item.name)]
+    return keys or [state.schema.type(name).key]  # raises: there is no such type

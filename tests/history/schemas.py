@@ -1,0 +1,42 @@
+"""A schema change published by hand: what the feed sees of one."""
+
+from __future__ import annotations
+
+from omnigraph.graph import Graph
+from omnigraph.ids import new_ulid
+from omnigraph.manifest.publication import Publication
+from omnigraph.manifest.rows import MAIN, Commit, TablePin
+from omnigraph.manifest.schemas import schema_id, schema_row
+from omnigraph.schema import accept_schema
+from omnigraph.storage.arrow_schema import table_schema
+from omnigraph.storage.paths import table_path
+from tests.graphs import repository
+
+
+def publish_schema(graph: Graph, text: str) -> str:
+    """Publish a schema as one commit; new types get empty tables. Returns the commit's id."""
+    view = repository(graph)
+    old = graph.schema()
+    schema = accept_schema(text, previous=old, mint=new_ulid)
+    known = {owner.incarnation for owner in old.types()}
+    pins = []
+    for owner in schema.types():
+        if owner.incarnation not in known:
+            path = table_path(owner.key, owner.incarnation)
+            table = view.tables.create(path, table_schema(owner), {})
+            creation = str(view.tables.transaction(table.ref).uuid)
+            pins.append(
+                TablePin(owner.key, table.ref, 0, owner.type_id, owner.incarnation, creation)
+            )
+    rows = [row for pin in pins for row in (pin.to_row(), pin.to_version_row())]
+    operation = new_ulid()
+    view.main.publish(
+        Publication(
+            operation,
+            MAIN,
+            commit=Commit(operation, MAIN, "schema", view.clock.now_us()),
+            put=(schema_row(schema), *rows),
+            schema_hash=schema_id(schema),
+        )
+    )
+    return operation

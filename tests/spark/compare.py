@@ -1,0 +1,60 @@
+"""The outcome of a load in a form in which two engines can be compared."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import omnigraph
+from omnigraph.constraints import VIOLATIONS_SHOWN_MAX
+from omnigraph.errors import OmnigraphError
+from omnigraph.graph import Graph
+
+_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+
+
+def outcome(graph: Graph, data: Any, **options: Any) -> Any:
+    """What a load did: the whole content afterwards, or everything that was wrong."""
+    commits = len(graph.commits())
+    try:
+        result = graph.load(data, **options)
+    except OmnigraphError as error:
+        assert len(graph.commits()) == commits
+        return error.code, error.details.get("total"), _violations(error)
+    assert len(graph.commits()) == commits + 1
+    assert result.commit is not None
+    return result.nodes, result.edges, content(graph)
+
+
+def content(graph: Graph) -> list[str]:
+    """All entities, without the ids that were made."""
+    return sorted(_plain(line) for line in b"".join(graph.export()).decode().splitlines())
+
+
+def _violations(error: OmnigraphError) -> Any:
+    found = error.details.get("violations", [])
+    if error.details.get("total", 0) > VIOLATIONS_SHOWN_MAX:
+        return sorted({violation["rule"] for violation in found})
+    return sorted(_plain(repr(sorted(_named(violation).items()))) for violation in found)
+
+
+def _named(violation: dict[str, Any]) -> dict[str, Any]:
+    """A violation without an id that was made: an engine may not know it."""
+    if _ULID.fullmatch(violation.get("id") or ""):
+        return {name: value for name, value in violation.items() if name != "id"}
+    return violation
+
+
+def _plain(text: str) -> str:
+    return _ULID.sub("<made>", text)
+
+
+def two_graphs(empty: Path, folder: Path, stored: bytes) -> tuple[Graph, Graph]:
+    """Two copies of one graph with some data."""
+    first, second = folder / "first", folder / "second"
+    shutil.copytree(empty, first)
+    omnigraph.open(first).load(stored, mode="append", engine="local")
+    shutil.copytree(first, second)
+    return omnigraph.open(first), omnigraph.open(second)

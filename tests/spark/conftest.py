@@ -1,0 +1,30 @@
+"""One Spark session for every test of the suite that needs a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.spark.inputs import SCHEMA
+
+import omnigraph
+from omnigraph.spark.session import session, stop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    yield session()
+    stop()
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph without data, to be copied."""
+    where = tmp_path_factory.mktemp("empty") / "g"
+    omnigraph.init(where, SCHEMA)
+    return where
