@@ -17,12 +17,14 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.errors import CommitNotFound
 from omnigraph.history.window import Schemas
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Kind, TablePin, ref_at
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.targets import locate_commit
 from omnigraph.manifest.timeline import Track
 from omnigraph.read.delta import Op
 from omnigraph.read.diff import image_of
@@ -116,6 +118,23 @@ class Lifeline:
         columns = [*(column.name for column in owner.columns()), _CREATED, _WRITTEN]
         condition = membership("id", pa.array([self.id]))
         return self._seen(owner, table, table.scan(columns, condition, with_row_id=True))
+
+    def at_commit(self, commit_id: str) -> tuple[Lifeline, int] | None:
+        """The same entity on the branch that made a commit, and how many versions it had then.
+
+        None when that commit, or the type there, no longer exists.
+        """
+        try:
+            branch, commit = locate_commit(self.repository, commit_id)
+        except CommitNotFound:
+            return None
+        state = self.repository.manifest(branch).current()
+        types = self.schemas(SnapshotPins.of(branch, state)).types()
+        for owner in types:
+            if owner.incarnation == self.owner.incarnation:
+                line = Lifeline(self.repository, branch, state, self.schemas, owner, self.id)
+                return line, line.track.until(commit.manifest_version or 0)
+        return None
 
     # -- from one change to the one before ---------------------------------------------------------
 
