@@ -26,8 +26,11 @@ NAMES = (
     "publish_contention",
     "writing",
     "commit_flatness",
+    "first_query",
+    "concurrency",
     "social",
     "peers",
+    "spark_load",
 )
 
 

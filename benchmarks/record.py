@@ -17,7 +17,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RECORDS = Path(__file__).parent / "records"
-LIBRARIES = ("pylance", "pyarrow", "numpy", "obstore", "typer", "kuzu", "ladybug", "duckdb")
+LIBRARIES = (
+    "pylance", "pyarrow", "numpy", "obstore", "typer", "kuzu", "ladybug", "duckdb", "pyspark",
+)  # fmt: skip
 
 Numbers = Mapping[str, Any]
 

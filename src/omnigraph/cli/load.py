@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 app = noun("Load data.", single=True)
 _MODES = ("append", "merge", "overwrite")
+BAR_CHARS = 30
 
 
 @command(app, data_verb("load"))
@@ -71,9 +74,27 @@ def load(
         bool,
         typer.Option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
     ] = True,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="ENGINE",
+            help="auto (by the size of the input), spark or local.",
+            show_default=False,
+        ),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master", metavar="URL", help="The Spark master to load on.", show_default=False
+        ),
+    ] = None,
 ) -> Result:
     """Load records as one commit. All of the input is checked before anything is written."""
     graph = open_for_load(call, uri, mode)
+    if master is not None:
+        os.environ["OMNIGRAPH_SPARK_MASTER"] = master  # read when the session starts
+    started = time.perf_counter()
     result = graph.load(
         data,
         mode=cast("Mode", mode),
@@ -88,8 +109,9 @@ def load(
         idempotency_key=idempotency_key,
         progress=_progress(call),
         upkeep=upkeep,
+        engine=engine if master is None else "spark",
     )
-    return describe(graph, result)
+    return describe(graph, result, time.perf_counter() - started)
 
 
 def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
@@ -103,12 +125,14 @@ def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
     return omnigraph.open(location.uri)
 
 
-def describe(graph: Graph, result: LoadResult) -> Result:
-    """What a load did, in both forms."""
+def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> Result:
+    """What a load did, in both forms, and how long it took."""
     rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
     rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
     commit = "" if result.commit is None else f"; commit {result.commit.commit_id}"
     total = f"loaded {result.total} entities into {result.branch}{commit}"
+    if seconds is not None:
+        total += f"\n{seconds:.1f} s, {result.total / max(seconds, 0.001):,.0f} entities/s"
     return Result(result.to_json(graph.uri), [*columns(rows), total])
 
 
@@ -119,7 +143,14 @@ def _progress(call: Call) -> Callable[[Progress], None] | None:
 
     def show(progress: Progress) -> None:
         text = f"{progress.phase}: {progress.rows} rows, {progress.bytes_read >> 20} MiB"
+        if progress.tasks:
+            text = f"{progress.phase}: {_bar(progress.tasks_done, progress.tasks)}"
         end = "\n" if progress.phase == "done" else ""
         print(f"\r{text:60}", end=end, file=sys.stderr, flush=True)
 
     return show
+
+
+def _bar(done: int, total: int) -> str:
+    filled = BAR_CHARS * done // total
+    return f"[{'=' * filled}{' ' * (BAR_CHARS - filled)}] {done}/{total} tasks"

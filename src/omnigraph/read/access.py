@@ -18,7 +18,7 @@ from omnigraph.read.frame import ORIGIN
 from omnigraph.read.ordering import Course, course_of, order_steps
 from omnigraph.read.probe import Edges, Nodes, ProbedEdges, ProbedNodes
 from omnigraph.read.store import ArrayStore
-from omnigraph.read.tables import CachedEdges, CachedNodes, Kept
+from omnigraph.read.tables import CachedEdges, CachedNodes, Kept, Recent
 from omnigraph.schema import AcceptedSchema, EdgeType
 
 if TYPE_CHECKING:
@@ -108,8 +108,10 @@ class SnapshotTables:
         snapshot: SnapshotPins,
         schema: AcceptedSchema,
         cache: Cache,
+        recent: Recent,
         store: ArrayStore | None = None,
     ) -> None:
+        self.recent = recent
         self.store = store
         self.repository = repository
         self.snapshot = snapshot
@@ -134,8 +136,9 @@ class SnapshotTables:
         found = self._nodes.get(name)
         if found is None:
             kind = self.schema.nodes[name]
-            rows, key = self.snapshot.pin(kind.key).rows, self.key(kind.key)
-            found = CachedNodes(kind, rows, key, self.cache, self.opener(kind.key))
+            pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
+            opener = self.opener(kind.key)
+            found = CachedNodes(kind, pin, key, self.cache, opener, self.recent)
             self._nodes[name] = found
         return found
 
@@ -143,11 +146,11 @@ class SnapshotTables:
         found = self._edges.get(name)
         if found is None:
             kind = self.schema.edges[name]
-            rows, key = self.snapshot.pin(kind.key).rows, self.key(kind.key)
+            pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
             ends = (self.nodes(kind.source), self.nodes(kind.target))
             kept = None if self.store is None else partial(self._kept, kind)
             opener = self.opener(kind.key)
-            found = CachedEdges(kind, rows, key, self.cache, opener, *ends, kept)
+            found = CachedEdges(kind, pin, key, self.cache, opener, self.recent, *ends, kept)
             self._edges[name] = found
         return found
 

@@ -61,8 +61,14 @@ class Adjacency:
 
     def connected(self, first: Ints, second: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Whether ``second[i]`` is a neighbour of ``first[i]``: a binary search for every pair."""
+        low = self.places(first, second)
+        found = low < self.starts[first + 1]
+        found[found] = self.nodes[low[found]] == second[found]
+        return np.asarray(found)
+
+    def places(self, first: Ints, second: Ints) -> Ints:
+        """Where among the neighbours of ``first[i]`` node ``second[i]`` begins, or would."""
         low, high = self.starts[first], self.starts[first + 1]
-        end = high
         while True:
             open_ = low < high
             if not open_.any():
@@ -72,9 +78,7 @@ class Adjacency:
             below[open_] = self.nodes[middle[open_]] < second[open_]
             low = np.where(open_ & below, middle + 1, low)
             high = np.where(open_ & ~below, middle, high)
-        found = low < end
-        found[found] = self.nodes[low[found]] == second[found]
-        return np.asarray(found)
+        return np.asarray(low)
 
     def distinct(self) -> Adjacency:
         """The same without parallel edges: of several the first stays."""

@@ -39,6 +39,7 @@ from omnigraph.read.rank import Ranker
 from omnigraph.read.result import Result, Target
 from omnigraph.read.search.searcher import Searcher
 from omnigraph.read.store import ArrayStore, default_store
+from omnigraph.read.tables import Recent
 from omnigraph.schema import AcceptedSchema
 
 PREPARED_MAX: Final = 512
@@ -92,6 +93,7 @@ class Reader:
         self.store = store if store is not None else default_store()
         self.embedder = embedder
         self.touches = Touches()
+        self.recent = Recent()
         self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
         self._schemas: _Kept[str, AcceptedSchema] = _Kept(SCHEMAS_MAX)
         self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
@@ -173,7 +175,9 @@ class Reader:
         found = self._tables.get(key)
         if found is None:
             schema = self.schema(snapshot)
-            found = SnapshotTables(self.repository, snapshot, schema, self.cache, self.store)
+            found = SnapshotTables(
+                self.repository, snapshot, schema, self.cache, self.recent, self.store
+            )
             self._tables.keep(key, found)
         return found
 

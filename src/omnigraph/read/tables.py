@@ -6,6 +6,8 @@ loaded when first asked for and kept in the cache of the process under the versi
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -14,7 +16,10 @@ import numpy as np
 
 from omnigraph.read.adjacency import Adjacency, Hits, build_adjacency
 from omnigraph.read.cache import Cache
+from omnigraph.read.carry import Changes, Links, carried_over
+from omnigraph.read.lookup import IdLookup
 from omnigraph.read.store import ArrayStore
+from omnigraph.read.succession import UNCHANGED, Succession, read_fresh, succession_between
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import STRING, PropertyType
@@ -22,7 +27,8 @@ from omnigraph.types import STRING, PropertyType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from omnigraph.storage.tables import PinnedTable
+    from omnigraph.manifest.rows import TablePin
+    from omnigraph.storage.tables import PinnedTable, TableRef
 
 Direction = Literal["out", "in"]
 Kept: TypeAlias = tuple[ArrayStore, str]
@@ -33,19 +39,8 @@ LOOKUPS_MAX: Final = 1_000
 """More ids than this are found in one pass over all ids."""
 KEPT_ROWS_MIN: Final = 100_000
 """The adjacency of fewer edges is made again in less time than a file takes."""
-_LOOKUP_BYTES: Final = 160
-"""What one entry of a dictionary from id to ordinal takes, roughly."""
-
-
-@dataclass(frozen=True, slots=True)
-class IdLookup:
-    """From id to ordinal."""
-
-    places: dict[str, int]
-
-    @property
-    def nbytes(self) -> int:
-        return _LOOKUP_BYTES * len(self.places)
+RECENT_MAX: Final = 1_024
+"""Structures whose newest version is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +55,42 @@ class Ends:
         return int(self.source.nbytes + self.target.nbytes)
 
 
+class Recent:
+    """For which version of each table a structure was made last. Thread-safe and bounded."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[object, CachedTable] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def before(self, ref: TableRef, what: str) -> CachedTable | None:
+        """The same or an earlier version of the table for which it was made."""
+        found = self._tables.get((ref.path, ref.branch, what))
+        return found if found is not None and found.ref.version <= ref.version else None
+
+    def note(self, table: CachedTable, what: str) -> None:
+        key = (table.ref.path, table.ref.branch, what)
+        with self._lock:
+            self._tables.pop(key, None)
+            self._tables[key] = table
+            if len(self._tables) > RECENT_MAX:
+                self._tables.popitem(last=False)
+
+
 class CachedTable:
     """The entities of one type at one version."""
 
     def __init__(
         self,
         kind: NodeType | EdgeType,
-        rows: int,
+        pin: TablePin,
         key: str,
         cache: Cache,
         open_table: Callable[[], PinnedTable],
+        recent: Recent,
     ) -> None:
+        rows = pin.rows
+        self.ref = pin.ref
+        self.recent = recent
         self.kind = kind
         self.rows = rows
         self.key = key
@@ -124,6 +144,15 @@ class CachedTable:
         """Where entities stand in storage order: numbers that sort like it."""
         return ordinals
 
+    def delta(self, earlier: CachedTable, *, follow: bool) -> Succession | None:
+        """How the entities of an earlier version became these; None when that cannot be told."""
+        old, new = earlier.ref, self.ref
+        if old == new:
+            return UNCHANGED
+        if (old.path, old.branch) != (new.path, new.branch) or old.version > new.version:
+            return None
+        return succession_between(earlier._open(), self._open(), follow=follow)
+
 
 class CachedNodes(CachedTable):
     def __init__(self, *arguments: Any) -> None:
@@ -132,16 +161,16 @@ class CachedNodes(CachedTable):
 
     def find(self, id: str) -> Ints:
         """The ordinal of the node with this id, if there is one."""
-        place = self.lookup.places.get(id)
-        return np.array([] if place is None else [place], dtype=np.int32)
+        place = self.lookup.get(id)
+        return np.array([] if place < 0 else [place], dtype=np.int32)
 
     def resolve(self, ids: pa.Array | pa.ChunkedArray) -> Ints:
         """The ordinals of many ids; -1 where there is no such node."""
         import pyarrow.compute as pc
 
         if len(ids) <= LOOKUPS_MAX:
-            places = self.lookup.places
-            return np.array([places.get(id, -1) for id in ids.to_pylist()], dtype=np.int32)
+            get = self.lookup.get
+            return np.array([get(id) for id in ids.to_pylist()], dtype=np.int32)
         known = self.column("id").to_arrow()
         found = pc.index_in(ids, value_set=known.cast(ids.type))
         return np.asarray(found.fill_null(-1).to_numpy()).astype(np.int32)
@@ -151,8 +180,24 @@ class CachedNodes(CachedTable):
         return self.cache.get(self._lookup_key, self._make_lookup)
 
     def _make_lookup(self) -> IdLookup:
-        ids = self.column("id").to_arrow().to_pylist()
-        return IdLookup(dict(zip(ids, range(len(ids)), strict=True)))
+        made = self._carried_over()
+        if made is None:
+            ids = self.column("id").to_arrow().to_pylist()
+            made = IdLookup(dict(zip(ids, range(len(ids)), strict=True)))
+        self.recent.note(self, "lookup")
+        return made
+
+    def _carried_over(self) -> IdLookup | None:
+        """The look-up of an earlier version, brought up to date."""
+        earlier = self.recent.before(self.ref, "lookup")
+        if not isinstance(earlier, CachedNodes):
+            return None
+        known: IdLookup | None = self.cache.peek(earlier._lookup_key)
+        delta = None if known is None else self.delta(earlier, follow=True)
+        if known is None or delta is None:
+            return None
+        fresh = read_fresh(self._open(), delta, ["id"])["id"].to_pylist()
+        return known.after(delta, fresh)
 
 
 class CachedEdges(CachedTable):
@@ -161,15 +206,16 @@ class CachedEdges(CachedTable):
     def __init__(
         self,
         kind: EdgeType,
-        rows: int,
+        pin: TablePin,
         key: str,
         cache: Cache,
         open_table: Callable[[], PinnedTable],
+        recent: Recent,
         source: CachedNodes,
         target: CachedNodes,
         kept: Callable[[], Kept] | None = None,
     ) -> None:
-        super().__init__(kind, rows, key, cache, open_table)
+        super().__init__(kind, pin, key, cache, open_table, recent)
         self._source = source
         self._target = target
         links = f"{key}/{source.key}/{target.key}"
@@ -202,6 +248,13 @@ class CachedEdges(CachedTable):
         return self.cache.get(key, lambda: self._build(direction))
 
     def _build(self, direction: Direction) -> Adjacency:
+        made = self._carried_over(direction)
+        if made is None:
+            made = self._found_or_made(direction)
+        self.recent.note(self, direction)
+        return made
+
+    def _found_or_made(self, direction: Direction) -> Adjacency:
         if self._kept is None or self.rows < KEPT_ROWS_MIN:
             return self._make(direction)
         store, name = self._kept()
@@ -212,6 +265,28 @@ class CachedEdges(CachedTable):
         made = self._make(direction)
         store.write(name, {"starts": made.starts, "nodes": made.nodes, "edges": made.edges})
         return made
+
+    def _carried_over(self, direction: Direction) -> Adjacency | None:
+        """The adjacency of an earlier version, brought up to date."""
+        earlier = self.recent.before(self.ref, direction)
+        if not isinstance(earlier, CachedEdges):
+            return None
+        known: Adjacency | None = self.cache.peek(earlier._adjacency_keys[direction, False])
+        if known is None or len(known.nodes) < earlier.rows:
+            return None  # an edge without one of its nodes may get it later
+        edges = self.delta(earlier, follow=False)
+        near = self._source.delta(earlier._source, follow=True)
+        far = self._target.delta(earlier._target, follow=True)
+        if edges is None or near is None or far is None:
+            return None
+        fresh = read_fresh(self._open(), edges, ["src", "dst"])
+        ends = self._source.resolve(fresh["src"]), self._target.resolve(fresh["dst"])
+        added = Links(*ends, edges.fresh)
+        count = self._source.rows
+        if direction == "in":
+            added = Links(added.far, added.near, added.edge)
+            near, far, count = far, near, self._target.rows
+        return carried_over(known, Changes(near, far, edges, added), count)
 
     def _make(self, direction: Direction) -> Adjacency:
         ends = self.cache.get(self._ends_key, self._find_ends)

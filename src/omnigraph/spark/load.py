@@ -31,6 +31,7 @@ from omnigraph.spark.check import (
     check_bucket_values,
 )
 from omnigraph.spark.deletion import delete_replaced
+from omnigraph.spark.discard import discard
 from omnigraph.spark.exchange import BUCKETS_MAX, Shelf, bucket_paths
 from omnigraph.spark.frames import Frame, find_frames, stage_frame
 from omnigraph.spark.intent import Intent
@@ -133,6 +134,7 @@ class SparkLoad:
         self._before: dict[int, int] = {}
         self._broken = Report()
         self._findings: _Findings | None = None
+        self._prepared = False
         self._site: Site | None = None
 
     # -- reading -----------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ class SparkLoad:
         unread, self._broken = report_rows(self._schema, self._staged, self._before)
         self._findings = None
         if unread or "required" in self._broken.rules:
-            one_report(unread, self._broken).raise_any()
+            self._refuse(one_report(unread, self._broken))
 
     def _make_targets(self, attempt: Attempt) -> dict[str, _Target]:
         """Where each type that may occur is staged: the branch's own table, or a fork of it."""
@@ -217,13 +219,22 @@ class SparkLoad:
             shelves += [answer.shelf for answer in by_id]
         specs = self._check_tasks(shelves, by_id)
         by_value = self._tasks.run("checking constraints", check_bucket_values, specs, light=True)
-        one_report(self._broken, report_checks([*by_id, *by_value])).raise_any()
+        self._refuse(one_report(self._broken, report_checks([*by_id, *by_value])), by_id)
         merged: dict[str, list[Merged]] = {}
         for answer in by_id:
             for key, part in answer.merged.items():
                 merged.setdefault(key, []).append(part)
         self._findings = _Findings(pins, merged)
         return self._findings
+
+    def _refuse(self, report: Report, by_id: Sequence[Checked] = ()) -> None:
+        """Raise what is wrong, if anything is, and take back the files that were staged for it.
+
+        After an attempt to commit they are left to cleanup: somebody may still look at them.
+        """
+        if report and not self._prepared:
+            discard(self._repository, self._required_site, self._staged, by_id)
+        report.raise_any()
 
     def _check_tasks(
         self, shelves: Sequence[Shelf], by_id: Sequence[Checked] = ()
@@ -306,6 +317,7 @@ class SparkLoad:
             ),
             edges_that_must_not_appear(self._schema, attempt.snapshot, overwritten),
         )
+        self._prepared = True
         return prepared, counts_of(written)
 
     def _current_refs(self, attempt: Attempt) -> dict[str, TableRef]:

@@ -109,7 +109,8 @@ def kill_writer(pair: Pair, uri: str) -> Scene:
     """Prepare a graph and let SIGKILL take a writer at its failpoint."""
     writer_kinds()[pair.kind].prepare(uri)
     bystander = _opened(uri)
-    before = commit_ids(uri) if bystander is not None else frozenset()
+    main_only = writer_kinds()[pair.kind].deletes_branches
+    before = frozenset() if bystander is None else commit_ids(uri, main_only=main_only)
     _kill(["write", uri, pair.kind, "0"], pair.failpoint, pair.nth)
     return Scene(pair, uri, before, frozenset(pending_operations(uri)), bystander)
 

@@ -15,7 +15,11 @@ from typing import ClassVar, TypeVar
 import omnigraph
 from omnigraph.graph import Graph
 
-KIND_MODULES = ("omnigraph.testing.crash_writers", "omnigraph.testing.crash_statements")
+KIND_MODULES = (
+    "omnigraph.testing.crash_writers",
+    "omnigraph.testing.crash_statements",
+    "omnigraph.testing.crash_branches",
+)
 
 
 class Target:
@@ -36,6 +40,8 @@ class WriterKind(ABC):
     # A branch names its parent's files by absolute path: a copy reads those of the original, which
     # is fine as long as nobody deletes any. False for a kind that does.
     copyable: ClassVar[bool] = True
+    # Deleting a branch discards its own commits: nobody may miss them afterwards.
+    deletes_branches: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, uri: str) -> None:

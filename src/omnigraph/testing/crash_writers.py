@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, ClassVar
 
 import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
+from omnigraph.testing.inline_tasks import BulkGraph
+from omnigraph.write.load import Mode
 
 SCHEMA = """
 node Person {
@@ -233,6 +236,52 @@ class LoadOverwrite(WriterKind):
             "cities": [row["size"] for row in rows(graph, "node:City")] == [100 + number],
             "lives in": [row["src"] for row in rows(graph, "edge:LivesIn")] == ["bo"],
         }
+
+
+class BulkLoad(WriterKind):
+    """A load the bulk way: files staged by tasks, then one commit of four tables.
+
+    Its tasks run in the process itself, so that a kill hits the driver and a task alike.
+    """
+
+    mode: ClassVar[Mode]
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri)
+
+    def write(self, target: Target, number: int) -> None:
+        person, town = f"new{number}", f"town{number}"
+        records: list[dict[str, Any]] = [
+            {"type": "Person", "data": {"name": person}},
+            {"type": "City", "data": {"name": town}},
+            {"edge": "Knows", "from": person, "to": "ana"},
+            {"edge": "LivesIn", "from": person, "to": town},
+        ]
+        if self.mode == "merge":
+            records += [
+                {"type": "Person", "data": {"name": "ana", "age": 100 + number}},
+                {"type": "City", "data": {"name": "Oslo", "size": 100 + number}},
+            ]
+        data = "\n".join(map(json.dumps, records)).encode()
+        BulkGraph.of(target.graph).load(data, mode=self.mode, actor="writer")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        return neighbourhood(graph, number, "main")
+
+
+@writer_kind
+class BulkAppend(BulkLoad):
+    name = "bulk load append"
+    mode = "append"
+
+
+@writer_kind
+class BulkMerge(BulkLoad):
+    name = "bulk load merge"
+    mode = "merge"
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        return {**super().parts(graph, number), **updated(graph, number, "main")}
 
 
 @writer_kind

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from omnigraph.commit.audit import Action, AuditRow, read_audit
 from omnigraph.commit.recovery import RECOVERY_ACTOR
 from omnigraph.constraints import Report, TypeImage, evaluate
-from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.manifest.branches import Branch, all_branches, deleting_branches
 from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit
+from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.paths import RECOVERY_PREFIX
@@ -42,6 +42,8 @@ def broken_promises(uri: str, expected: Expected = Expected()) -> list[str]:  # 
     branches = all_branches(repository.main.current()).values()
     commits: dict[str, Commit] = {}
     found = list(_records_left(repository))
+    half_gone = deleting_branches(repository.main.current())
+    found += [f"branch {branch.name} is still being deleted" for branch in half_gone]
     for branch in branches:
         chain = list_commits(repository.manifest(branch).current())[::-1]
         commits.update({commit.commit_id: commit for commit in chain})
@@ -60,10 +62,11 @@ def pending_operations(uri: str) -> set[str]:
     return {name.partition(".")[0] for name in names if name.count(".") == 1}
 
 
-def commit_ids(uri: str) -> frozenset[str]:
-    """The commits of every branch."""
+def commit_ids(uri: str, *, main_only: bool = False) -> frozenset[str]:
+    """The commits of every branch, or of main."""
     repository = Repository.open(parse_location(uri))
-    branches = all_branches(repository.main.current()).values()
+    found = all_branches(repository.main.current())
+    branches = [found[MAIN]] if main_only else found.values()
     return frozenset(
         commit.commit_id
         for branch in branches

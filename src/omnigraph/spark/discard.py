@@ -1,0 +1,39 @@
+"""Taking back what a refused load has staged: files that nothing refers to and nobody else knows.
+
+Best effort. What cannot be removed now, and what tasks wrote that never answered, is left to the
+cleanup of the graph, which finds files that no version names.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.manifest.repository import Repository
+from omnigraph.spark.check import Checked
+from omnigraph.spark.stage import Site, Staged
+
+log = logging.getLogger("omnigraph.spark")
+
+
+def discard(
+    repository: Repository, site: Site, staged: Sequence[Staged], checked: Sequence[Checked]
+) -> None:
+    """Remove the data files of these answers. Nothing may have been committed of them."""
+    try:
+        for key, fragment in _fragments(staged, checked):
+            for file in fragment.files:
+                repository.objects.delete(f"{site.targets[key].dataset_path}/data/{file.path}")
+    except OmnigraphError as error:
+        log.info("files of a refused load stay until the next cleanup: %s", error.message)
+
+
+def _fragments(staged: Sequence[Staged], checked: Sequence[Checked]) -> Iterator[tuple[str, Any]]:
+    for answer in staged:
+        for key, fragments in answer.fragments.items():
+            yield from ((key, fragment) for fragment in fragments)
+    for found in checked:
+        for key, merged in found.merged.items():
+            yield from ((key, fragment) for fragment in (*merged.added, *merged.replaced))
