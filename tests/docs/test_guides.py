@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.docs.generate import DOCS
 
 GUIDES = sorted((DOCS / "guides").glob("*.md"))

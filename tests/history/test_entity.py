@@ -16,6 +16,7 @@ from omnigraph.errors import (
     TypeNotFound,
 )
 from omnigraph.graph import Graph
+from omnigraph.storage.fingerprints import REMOVED_MAX
 from tests.graphs import PEOPLE, people_graph
 from tests.history.schemas import publish_schema
 
@@ -63,6 +64,32 @@ def test_lives_before_the_present_one(people: Graph) -> None:
     for life in range(3):
         expected += [("delete", f"gone {life}"), ("insert", f"back {life}")]
     assert told(people, "Person", "bo") == expected[::-1]
+
+
+def test_versions_that_removed_others_are_not_looked_at(people: Graph) -> None:
+    for number in range(12):
+        with people.write() as w:
+            w.insert("Person", {"name": f"x{number}"})
+        with people.write() as w:
+            w.delete("Person", f"x{number}")
+    with people.write(message="late") as w:
+        w.insert("Person", {"name": "late"})
+    fresh = omnigraph.open(people.uri, read_only=True)
+    counters = fresh._repository.tables.counters
+
+    assert told(fresh, "Person", "late") == [("insert", "late")]
+    assert counters.opens < 8
+    before = counters.opens
+    assert told(fresh, "Person", "x3")[0][0] == "delete"
+    assert counters.opens < before + 8
+
+
+def test_a_removal_of_too_many_to_be_noted_is_looked_at(people: Graph) -> None:
+    names = [f"n{number}" for number in range(REMOVED_MAX + 1)]
+    people.load({"Person": [{"name": name} for name in names]}, mode="append", message="many")
+    people.mutate('query q() { delete Person where name >= "n" }', message="all of them")
+
+    assert told(people, "Person", "n7") == [("delete", "all of them"), ("insert", "many")]
 
 
 def test_an_entity_that_is_gone_has_a_history(people: Graph) -> None:
