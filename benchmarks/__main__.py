@@ -25,6 +25,7 @@ NAMES = (
     "branch_create",
     "publish_contention",
     "writing",
+    "history",
     "commit_flatness",
     "merging",
     "first_query",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph.graph import Graph
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.publication import Publication
@@ -14,14 +16,18 @@ from tests.graphs import repository
 
 
 def publish_schema(graph: Graph, text: str) -> str:
-    """Publish a schema as one commit; new types get empty tables. Returns the commit's id."""
+    """Publish a schema as one commit; returns its id. New types get empty tables."""
     view = repository(graph)
     old = graph.schema()
     schema = accept_schema(text, previous=old, mint=new_ulid)
-    known = {owner.incarnation for owner in old.types()}
-    pins = []
+    known = {owner.incarnation: owner.key for owner in old.types()}
+    pins, gone = [], []
     for owner in schema.types():
-        if owner.incarnation not in known:
+        before = known.get(owner.incarnation)
+        if before is not None and before != owner.key:
+            pins.append(replace(graph.snapshot().pin(before), key=owner.key))
+            gone.append(f"table:{before}")
+        elif before is None:
             path = table_path(owner.key, owner.incarnation)
             table = view.tables.create(path, table_schema(owner), {})
             creation = str(view.tables.transaction(table.ref).uuid)
@@ -36,6 +42,7 @@ def publish_schema(graph: Graph, text: str) -> str:
             MAIN,
             commit=Commit(operation, MAIN, "schema", view.clock.now_us()),
             put=(schema_row(schema), *rows),
+            drop=tuple(gone),
             schema_hash=schema_id(schema),
         )
     )

@@ -36,6 +36,7 @@ class PreparedTable:
             staged.rows_after,
             deletes=bool(staged.rows_deleted) or overwritten,
             inserts=bool(staged.rows_inserted) or overwritten or turned,
+            removed=staged.removed,
         )
 
 

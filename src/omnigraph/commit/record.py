@@ -16,6 +16,7 @@ from omnigraph.commit.ownership import Owner
 from omnigraph.errors import CorruptData
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
 from omnigraph.manifest.rows import Commit, Row, TablePin
+from omnigraph.storage.fingerprints import Fingerprints, read_fingerprints
 from omnigraph.storage.paths import RECOVERY_PREFIX
 from omnigraph.storage.tables import TableRef
 
@@ -33,6 +34,7 @@ class PlannedTable:
     rows_after: int
     deletes: bool
     inserts: bool
+    removed: Fingerprints = None
 
     @property
     def landing(self) -> TableRef:
@@ -52,6 +54,7 @@ class PlannedTable:
             self.deletes,
             self.inserts,
             owner,
+            self.removed,
         )
 
 
@@ -125,7 +128,8 @@ def recovery_prefix(branch_incarnation: str) -> str:
 
 def _planned(data: Mapping[str, Any]) -> PlannedTable:
     refs = {"base": TableRef(**data["base"]), "target": TableRef(**data["target"])}
-    return PlannedTable(**{**data, **refs})
+    removed = read_fingerprints(data.get("removed"))
+    return PlannedTable(**{**data, **refs, "removed": removed})
 
 
 def _requirements(data: Mapping[str, Any]) -> Requirements:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
-from omnigraph.history.lifeline import Lifeline, Moved
+from omnigraph.history.lifeline import Lifeline, Moved, Seen
 from omnigraph.history.tokens import Scope
 from omnigraph.manifest.rows import Commit
 from omnigraph.read.delta import Op
@@ -123,8 +123,12 @@ class Blame:
 
 
 def blame(lifeline: Lifeline) -> list[Blame]:
-    """For every property of an entity as it is now, the commit that set its current value."""
-    now = lifeline.find(len(lifeline.track) - 1)
+    """For every property of an entity as it is now, the commit that set its current value.
+
+    A value that came with a merge was set by a commit of the merged branch, if that still exists.
+    """
+    end = len(lifeline.track)
+    now = lifeline.find(end - 1)
     owner = lifeline.owner
     if now is None:
         raise EntityNotFound(
@@ -132,15 +136,7 @@ def blame(lifeline: Lifeline) -> list[Blame]:
             remedy="Look at its history, or blame an older state.",
             details={"type_key": owner.key, "id": lifeline.id},
         )
-    setters: dict[str, int] = {}
-    for move in lifeline.moves():
-        fresh = set(now.values) if move.op is Op.INSERT else move.changed()
-        setters |= {name: move.at for name in fresh - setters.keys() if name in now.values}
-        if move.op is Op.INSERT or len(setters) == len(now.values):
-            break
-    timeline, versions = lifeline.state.timeline, lifeline.track.versions
-    positions = [timeline.commits.until(versions[at]) - 1 for at in setters.values()]
-    commits = dict(zip(setters, timeline.read_commits(positions), strict=True))
+    commits = _setters(lifeline, set(now.values), end)
     shown = {**now.image["properties"], **now.image.get("endpoints", {})}
     ends = {"src": "from", "dst": "to"}
     return [
@@ -148,3 +144,35 @@ def blame(lifeline: Lifeline) -> list[Blame]:
         for column in owner.columns()
         if (name := ends.get(column.name, column.name)) in shown
     ]
+
+
+def _setters(lifeline: Lifeline, wanted: set[str], end: int) -> dict[str, Commit]:
+    """Which commits set the values that these properties have before a position."""
+    found: dict[str, Commit] = {}
+    missing = set(wanted)
+    timeline, versions = lifeline.state.timeline, lifeline.track.versions
+    for move in lifeline.moves(end):
+        fresh = missing if move.op is Op.INSERT else missing & move.changed()
+        if fresh and move.after is not None:
+            at = timeline.commits.until(versions[move.at]) - 1
+            (commit,) = timeline.read_commits([at])
+            found |= dict.fromkeys(fresh, commit)
+            if commit.merged_parent is not None:
+                found |= _merged(lifeline, commit.merged_parent, fresh, move.after)
+        missing -= fresh
+        if not missing or move.op is not Op.UPDATE:
+            break
+    return found
+
+
+def _merged(lifeline: Lifeline, commit_id: str, names: set[str], set_to: Seen) -> dict[str, Commit]:
+    """The setters of those values that a merge took from the branch that was merged."""
+    source = lifeline.at_commit(commit_id)
+    if source is None:
+        return {}
+    line, end = source
+    seen = line.find(end - 1) if end else None
+    if seen is None:
+        return {}
+    taken = {name for name in names if seen.values.get(name) == set_to.values[name]}
+    return _setters(line, taken, end)

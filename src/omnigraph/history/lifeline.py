@@ -17,26 +17,30 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.errors import CommitNotFound
 from omnigraph.history.window import Schemas
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Kind, TablePin, ref_at
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.targets import locate_commit
 from omnigraph.manifest.timeline import Track
 from omnigraph.read.delta import Op
 from omnigraph.read.diff import image_of
 from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.delta import common_ancestor
+from omnigraph.storage.fingerprints import may_hold
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PINS_READ: Final = 256
-"""Published versions whose rows are fetched together while looking for a removal."""
+PINS_READ: Final = 64
+PINS_READ_MAX: Final = 4_096
+"""Published versions whose rows are fetched together while looking for a removal: ever more."""
 _CREATED: Final = "_row_created_at_version"
 _WRITTEN: Final = "_row_last_updated_at_version"
 
@@ -87,7 +91,7 @@ class Lifeline:
     schemas: Schemas
     owner: NodeType | EdgeType
     id: str
-    _removals: dict[int, TablePin] = field(default_factory=dict)
+    _pins: dict[int, TablePin] = field(default_factory=dict)
 
     def moves(self, until: int | None = None) -> Iterator[Moved]:
         """Every change, newest first; ``until`` begins before the version at a position."""
@@ -117,6 +121,23 @@ class Lifeline:
         condition = membership("id", pa.array([self.id]))
         return self._seen(owner, table, table.scan(columns, condition, with_row_id=True))
 
+    def at_commit(self, commit_id: str) -> tuple[Lifeline, int] | None:
+        """The same entity on the branch that made a commit, and how many versions it had then.
+
+        None when that commit, or the type there, no longer exists.
+        """
+        try:
+            branch, commit = locate_commit(self.repository, commit_id)
+        except CommitNotFound:
+            return None
+        state = self.repository.manifest(branch).current()
+        types = self.schemas(SnapshotPins.of(branch, state)).types()
+        for owner in types:
+            if owner.incarnation == self.owner.incarnation:
+                line = Lifeline(self.repository, branch, state, self.schemas, owner, self.id)
+                return line, line.track.until(commit.manifest_version or 0)
+        return None
+
     # -- from one change to the one before ---------------------------------------------------------
 
     def _earlier(self, seen: Seen, made: int, start: int) -> Seen | None:
@@ -136,20 +157,22 @@ class Lifeline:
         while at > 0:
             if self._pin(at).delete_epoch == 0:
                 break  # nothing was ever removed until here
-            if self._pin(at).delete_epoch > self._pin(at - 1).delete_epoch:
-                seen = self.find(at - 1)
-                if seen is not None:
-                    return at - 1, seen
+            pin = self._pin(at)
+            removing = pin.delete_epoch > self._pin(at - 1).delete_epoch
+            seen = self.find(at - 1) if removing and may_hold(pin.removed, self.id) else None
+            if seen is not None:
+                return at - 1, seen
             at -= 1
         return -1, None
 
     def _pin(self, at: int) -> TablePin:
-        if at not in self._removals:
-            positions = range(max(0, at - PINS_READ), at + 1)
+        if at not in self._pins:
+            size = min(max(PINS_READ, len(self._pins)), PINS_READ_MAX)
+            positions = range(max(0, at - size), at + 1)
             rows = [self.track.rows[position] for position in positions]
             found = self.state.timeline.read_pins(rows)
-            self._removals |= {p: found[row] for p, row in zip(positions, rows, strict=True)}
-        return self._removals[at]
+            self._pins |= {p: found[row] for p, row in zip(positions, rows, strict=True)}
+        return self._pins[at]
 
     # -- the versions of the type ------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from omnigraph.errors import PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.manifest.rows import Commit, Head, Row, TablePin
 from omnigraph.manifest.state import ManifestState
+from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.tables import TableRef
 
 
@@ -71,6 +72,7 @@ class TableChange:
     deletes: bool
     inserts: bool
     owner: str  # incarnation of the branch whose own copy of the table this is
+    removed: Fingerprints = None
 
     def apply(self, pin: TablePin) -> TablePin:
         return pin.moved(
@@ -80,6 +82,7 @@ class TableChange:
             deletes=self.deletes,
             inserts=self.inserts,
             owner=self.owner,
+            removed=self.removed,
         )
 
 

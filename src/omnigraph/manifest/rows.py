@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import CorruptData
+from omnigraph.storage.fingerprints import Fingerprints, read_fingerprints
 from omnigraph.storage.tables import TableRef
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class TablePin:
     owner: str = MAIN  # incarnation of the branch that may write to this copy; others fork it
     delete_epoch: int = 0
     insert_epoch: int = 0
+    removed: Fingerprints = None  # of what this very version removed; kept in history only
 
     def moved(
         self,
@@ -90,6 +92,7 @@ class TablePin:
         deletes: bool,
         inserts: bool,
         owner: str,
+        removed: Fingerprints = None,
     ) -> TablePin:
         """The pin after a write."""
         return replace(
@@ -100,6 +103,7 @@ class TablePin:
             owner=owner,
             delete_epoch=self.delete_epoch + deletes,
             insert_epoch=self.insert_epoch + inserts,
+            removed=removed,
         )
 
     def to_row(self) -> Row:
@@ -107,7 +111,10 @@ class TablePin:
 
     def to_version_row(self) -> Row:
         """The history row that time travel reads."""
-        return self._row(Kind.TABLE_VERSION, f"table_version:{self.key}:{place_of(self.ref)}")
+        row = self._row(Kind.TABLE_VERSION, f"table_version:{self.key}:{place_of(self.ref)}")
+        if not self.removed:
+            return row
+        return replace(row, metadata={**row.metadata, "removed": list(self.removed)})
 
     def _row(self, kind: Kind, object_id: str) -> Row:
         return Row(
@@ -142,6 +149,7 @@ class TablePin:
             row.metadata["owner"],
             row.metadata["delete_epoch"],
             row.metadata["insert_epoch"],
+            read_fingerprints(row.metadata.get("removed")),
         )
 
 

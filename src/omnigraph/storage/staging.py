@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import addresses
 from omnigraph.storage.tables import PinnedTable, StagedWrite
@@ -315,6 +316,7 @@ def _stage(
         rows_inserted=0 if added is None else added.num_rows,
         rows_updated=0 if replacing is None else len(replacing),
         rows_deleted=0 if removed is None else len(removed),
+        removed=() if removed is None else fingerprints(removed.ids),
     )
 
 
@@ -329,6 +331,7 @@ def stage_fragments(
     rows_inserted: int = 0,
     rows_updated: int = 0,
     rows_deleted: int = 0,
+    removed: Fingerprints = None,
 ) -> StagedWrite:
     """One strict transaction out of fragments that were written before, here or elsewhere.
 
@@ -357,6 +360,7 @@ def stage_fragments(
         rows_inserted=rows_inserted,
         rows_updated=rows_updated,
         rows_deleted=rows_deleted,
+        removed=removed,
     )
 
 

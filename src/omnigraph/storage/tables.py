@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import CorruptData, Drift
 from omnigraph.storage.failpoints import hit
+from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
@@ -85,6 +86,7 @@ class StagedWrite:
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
+    removed: Fingerprints = None  # of the ids that go away
 
     @property
     def uuid(self) -> str:

@@ -1,0 +1,112 @@
+"""Looking back: the history of an entity, the newest commits, and reading after many commits.
+
+Graphs are made by ordinary commits of one changed row each. Every question is asked of a warm
+handle, as a server or a notebook holds one, and once of a handle that has just been opened.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+import omnigraph
+from benchmarks.record import progress, spread
+from omnigraph.graph import Graph
+
+SCHEMA: Final = "node Person { name: String @key\n age: I64? }\nedge Knows: Person -> Person"
+QUERY: Final = 'query q() { match { $p: Person { name: "p7" } } return { $p.age } }'
+PEOPLE: Final = 1_000
+FEW: Final = 20
+COMMITS: Final = 1_000
+LONG: Final = 10_000
+READ: Final = (3, 3_000)
+REPETITIONS: Final = 20
+WARM_UP: Final = "3 calls of each"
+DATA: Final = (
+    f"{PEOPLE} people; one changed {FEW} times in {COMMITS} commits, one changed {COMMITS} times; "
+    f"{LONG} commits; branches of {READ[0]} and {READ[1]} commits; local disk, upkeep included"
+)
+BARS: Final = {
+    "history_20_of_1000_ms": 50.0,
+    "history_1000_changes_ms": 2_000.0,
+    "newest_20_of_10000_ms": 50.0,
+    "read_3000_to_3_ratio": 1.2,
+}
+
+
+def run() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as directory:
+        few = _graph(Path(directory) / "few", COMMITS, FEW)
+        many = _graph(Path(directory) / "many", COMMITS, COMMITS)
+        long = _graph(Path(directory) / "long", LONG, 0)
+        branch = _branches(few)
+        assert sum(1 for _ in few.history("Person", "ana")) == FEW + 1
+        assert sum(1 for _ in many.history("Person", "ana")) == COMMITS + 1
+        reads = _alternating(
+            lambda: few.query(QUERY, branch="short"), lambda: few.query(QUERY, branch=branch)
+        )
+        return {
+            "history_20_of_1000_ms": _times(lambda: list(few.history("Person", "ana"))),
+            "history_20_of_1000_opened_ms": _times(
+                lambda: list(_opened(few).history("Person", "ana"))
+            ),
+            "history_1000_changes_ms": _times(lambda: list(many.history("Person", "ana")), 5),
+            "blame_20_of_1000_ms": _times(lambda: few.blame("Person", "ana")),
+            "newest_20_of_10000_ms": _times(lambda: long.commits(limit=20)),
+            "newest_20_of_10000_opened_ms": _times(lambda: _opened(long).commits(limit=20)),
+            "poll_128_commits_ms": _times(lambda: long.changes(start="beginning"), 5),
+            "read_3_commits_ms": spread(reads[0]),
+            "read_3000_commits_ms": spread(reads[1]),
+            "read_3000_to_3_ratio": round(median(reads[1]) / median(reads[0]), 3),
+        }
+
+
+def _graph(place: Path, commits: int, changes: int) -> Graph:
+    """So many commits, of which so many change one person."""
+    graph = omnigraph.init(place, SCHEMA)
+    names = ["ana", *(f"p{number}" for number in range(PEOPLE))]
+    graph.load({"Person": [{"name": name, "age": 0} for name in names]}, mode="append")
+    chance = Random(7)
+    chosen = set(chance.sample(range(commits), changes))
+    for number in range(commits):
+        name = "ana" if number in chosen else f"p{chance.randrange(PEOPLE)}"
+        with graph.write(actor="bench", message=f"commit {number}") as w:
+            w.update("Person", name, {"age": number + 1})
+        if number and number % 1_000 == 0:
+            progress(f"  {number} commits")
+    return graph
+
+
+def _branches(graph: Graph) -> str:
+    """A branch with few commits of its own and one with many."""
+    for name, commits in zip(("short", "long"), READ, strict=True):
+        graph.create_branch(name)
+        for number in range(commits):
+            with graph.write(name) as w:
+                w.update("Person", f"p{number % PEOPLE}", {"age": -number - 1})
+    return "long"
+
+
+def _opened(graph: Graph) -> Graph:
+    return omnigraph.open(graph.uri, read_only=True)
+
+
+def _times(call: Callable[[], object], repetitions: int = REPETITIONS) -> dict[str, float]:
+    return spread([_milliseconds(call) for _ in range(repetitions + 3)][3:])
+
+
+def _alternating(*calls: Callable[[], object]) -> list[list[float]]:
+    """Times of several calls that take turns, so that all meet the same machine."""
+    rounds = [[_milliseconds(call) for call in calls] for _ in range(5 * REPETITIONS + 3)][3:]
+    return [list(times) for times in zip(*rounds, strict=True)]
+
+
+def _milliseconds(call: Callable[[], object]) -> float:
+    started = perf_counter()
+    call()
+    return (perf_counter() - started) * 1000
