@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.crash]
 
 PEOPLE = 400
 ROOT = Path(__file__).parents[2]
-WAIT_S_MAX = 240.0
+WAIT_S_MAX = 600.0  # a cluster on a busy machine; nothing waits this long when it works
 
 
 @pytest.fixture
@@ -121,8 +121,7 @@ def test_a_driver_that_dies_leaves_the_graph_as_it_was_or_complete(
     point: str, cluster: SparkCluster, place: Path
 ) -> None:
     load = _load(cluster, place, OMNIGRAPH_FAILPOINTS=f"{point}=kill")
-    load.communicate(timeout=WAIT_S_MAX)
-    assert load.returncode == -9
+    assert load.wait(timeout=WAIT_S_MAX) == -9
     graph = omnigraph.open(place / "g")
     people = graph.snapshot().pin("node:Person").rows
     assert people in (0, PEOPLE)

@@ -29,6 +29,8 @@ def test_every_example_of_the_guide_runs(
     monkeypatch.chdir(tmp_path)
     Path("people.pg").write_text(SCHEMA)
     Path("people.jsonl").write_text('{"type":"Person","data":{"name":"ana","age":30}}\n')
+    more = ['{"type":"Person","data":{"name":"fay"}}', '{"edge":"Knows","from":"fay","to":"gus"}']
+    Path("more.jsonl").write_text("\n".join(more))
     Path("incoming").mkdir()
     Path("incoming/1.json").write_text('{"name":"ed","age":55}\n')
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
@@ -42,5 +44,6 @@ def test_every_example_of_the_guide_runs(
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     graph = omnigraph.open("people")
-    assert graph.snapshot().pin("node:Person").rows == 4
+    assert graph.snapshot().pin("node:Person").rows == 5
+    assert len(Path("bad.jsonl").read_text().splitlines()) == 1
     assert list(Path("exported").glob("node-Person-*.parquet"))

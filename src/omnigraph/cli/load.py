@@ -83,6 +83,21 @@ def load(
             show_default=False,
         ),
     ] = None,
+    quarantine: Annotated[
+        str | None,
+        typer.Option(
+            "--quarantine",
+            metavar="FILE",
+            help="Where bad records go, with what is wrong with them (--on-error quarantine).",
+            show_default=False,
+        ),
+    ] = None,
+    on_error: Annotated[
+        str,
+        typer.Option(
+            "--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."
+        ),
+    ] = "fail",
     master: Annotated[
         str | None,
         typer.Option(
@@ -110,8 +125,20 @@ def load(
         progress=_progress(call),
         upkeep=upkeep,
         engine=engine if master is None else "spark",
+        quarantine=_quarantine(on_error, quarantine),
     )
     return describe(graph, result, time.perf_counter() - started)
+
+
+def _quarantine(on_error: str, file: str | None) -> str | None:
+    if on_error not in ("fail", "quarantine"):
+        raise InvalidInput(f"{on_error!r} is neither `fail` nor `quarantine`")
+    if (on_error == "quarantine") != (file is not None):
+        raise InvalidInput(
+            "--on-error quarantine and --quarantine FILE go together",
+            remedy="Say both to set bad records aside, or neither to refuse them.",
+        )
+    return file
 
 
 def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
@@ -131,6 +158,8 @@ def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> 
     rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
     commit = "" if result.commit is None else f"; commit {result.commit.commit_id}"
     total = f"loaded {result.total} entities into {result.branch}{commit}"
+    if result.quarantined:
+        total += f"; {result.quarantined} set aside"
     if seconds is not None:
         total += f"\n{seconds:.1f} s, {result.total / max(seconds, 0.001):,.0f} entities/s"
     return Result(result.to_json(graph.uri), [*columns(rows), total])

@@ -53,7 +53,7 @@ class CheckTask:
     overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def report(self) -> Report:
-        return Report(self.files, self.lines_before)
+        return Report(self.files, self.lines_before, self.site.shown_max)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from omnigraph.errors import InvalidInput, OmnigraphError
@@ -15,11 +16,10 @@ from omnigraph.spark.frames import has_frames
 from omnigraph.spark.session import is_available
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
-from omnigraph.write.load import LoadSpec, Progress
+from omnigraph.write.load import LoadSpec, OneLoad, Progress
 from omnigraph.write.sources import find_files
 
 if TYPE_CHECKING:
-    from omnigraph.spark.load import SparkLoad
     from omnigraph.spark.tasks import SparkTasks, Step
 
 Engine = Literal["auto", "spark", "local"]
@@ -37,7 +37,7 @@ def choose_engine(engine: str | None, spec: LoadSpec) -> Engine:
         raise InvalidInput(
             f"{named!r} is not an engine", remedy=f"Use one of {', '.join(ENGINES)}."
         )
-    if named == "spark" or has_frames(spec.source):
+    if named == "spark" or has_frames(spec.source) or spec.quarantine is not None:
         return "spark"
     if named == "local" or not spec.strict or not is_available():
         return "local"
@@ -46,12 +46,16 @@ def choose_engine(engine: str | None, spec: LoadSpec) -> Engine:
 
 def open_load(
     spec: LoadSpec, start: Attempt, blobs: BlobPolicy, *, for_new_branch: bool
-) -> SparkLoad:
+) -> OneLoad:
     """A load on the Spark session of this process, which is started if there is none."""
     from omnigraph.spark.load import SparkLoad
+    from omnigraph.spark.quarantine import QuarantiningLoad
 
     tasks = start_tasks(spec.progress)
-    return SparkLoad(spec, start, blobs, tasks, for_new_branch=for_new_branch)
+    opened = partial(SparkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch)
+    if spec.quarantine is None:
+        return opened()
+    return QuarantiningLoad(opened, start, spec.quarantine)
 
 
 def start_tasks(progress: Callable[[Progress], None] | None = None) -> SparkTasks:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.constraints import Report
+from omnigraph.constraints import VIOLATIONS_SHOWN_MAX, Report
 from omnigraph.errors import InvalidInput, PreconditionFailed, ReadSetConflict
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
@@ -111,6 +111,8 @@ class SparkLoad:
         *,
         for_new_branch: bool = False,
         sizes: Sizes = Sizes(),  # noqa: B008 - immutable
+        shown_max: int = VIOLATIONS_SHOWN_MAX,
+        set_aside: Mapping[int, frozenset[int]] | None = None,
     ) -> None:
         if spec.mode not in MODES:
             raise InvalidInput(
@@ -122,6 +124,8 @@ class SparkLoad:
         self._tasks = tasks
         self._new_branch = for_new_branch
         self._sizes = sizes
+        self._shown_max = shown_max
+        self._set_aside = dict(set_aside or {})
         self._repository: Repository = attempt.repository
         self._schema: AcceptedSchema = attempt.schema
         self._schema_hash = attempt.snapshot.schema_hash
@@ -157,6 +161,8 @@ class SparkLoad:
             {key: target.ref for key, target in self._targets.items()},
             self._buckets(attempt),
             self._spec.columns,
+            self._shown_max,
+            self._set_aside,
         )
         self._staged = self._tasks.run(
             "reading", stage_part, [StageTask(self._site, part) for part in self._parts]
@@ -170,6 +176,21 @@ class SparkLoad:
         self._findings = None
         if unread or "required" in self._broken.rules:
             self._refuse(one_report(unread, self._broken))
+
+    def locate(self, file: str, line: int) -> tuple[int, int]:
+        """The part that a line of a file is in, and its number in the part."""
+        found = [answer for answer in self._staged if answer.name == file]
+        part = max(a.part for a in found if self._before[a.part] < line)
+        return part, line - self._before[part]
+
+    @property
+    def parts(self) -> list[Part]:
+        return self._parts
+
+    @property
+    def parts_known(self) -> bool:
+        """Whether the input was read, so that lines of it can be located."""
+        return bool(self._before)
 
     def _make_targets(self, attempt: Attempt) -> dict[str, _Target]:
         """Where each type that may occur is staged: the branch's own table, or a fork of it."""

@@ -153,6 +153,7 @@ def joined(parts: Sequence[Mapping[str, np.ndarray[Any, Any]]]) -> dict[str, Any
 
 
 def _fill(whole: Report, reports: Sequence[Report], violations: Iterable[Violation]) -> None:
+    whole.shown_max = max((r.shown_max for r in reports), default=whole.shown_max)
     for report in reports:
         whole.rules |= report.rules
     whole.extend(violations, sum(report.total for report in reports))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.constraints import FILE, LINE, Report
+from omnigraph.constraints import FILE, LINE, VIOLATIONS_SHOWN_MAX, Report
 from omnigraph.constraints.edges import ends
 from omnigraph.constraints.rows import check_required, check_values
 from omnigraph.constraints.spelling import tuple_keys
@@ -52,6 +52,9 @@ class Site:
     targets: Mapping[str, TableRef]
     buckets: int
     columns: Mapping[str, str] | None = None
+    shown_max: int = VIOLATIONS_SHOWN_MAX
+    set_aside: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """Lines, by part, that are read as if they were not there."""
 
     @property
     def prefix(self) -> str:
@@ -113,6 +116,7 @@ class Stager:
     ) -> None:
         self._site = site
         self._answer = answer
+        answer.unread.shown_max = answer.broken.shown_max = site.shown_max
         self._gathered = Gathered(
             site.schema,
             answer.unread,
@@ -125,7 +129,12 @@ class Stager:
         """Read everything; the reader calls what it is given between pieces."""
         self._answer.lines = read(self._gathered, self._stage_full_piece)
         self._stage_piece()
+        _forget(self._answer.unread, self._set_aside)
         return self._answer
+
+    @property
+    def _set_aside(self) -> frozenset[int]:
+        return self._site.set_aside.get(self._answer.part, frozenset())
 
     def _stage_full_piece(self) -> None:
         if self._gathered.bytes_held > PIECE_BYTES:
@@ -133,7 +142,10 @@ class Stager:
 
     def _stage_piece(self) -> None:
         answer, schema = self._answer, self._site.schema
-        rows = self._gathered.finish()
+        rows = {
+            key: _without_lines(table, self._set_aside)
+            for key, table in self._gathered.finish().items()
+        }
         given = {key: table["id"].is_valid() for key, table in rows.items()}
         found = identify(schema, rows, answer.unread, strict=True, make=self._ids)
         shelving = Shelving(self._site.buckets)
@@ -143,7 +155,7 @@ class Stager:
             check_required(owner, table, answer.broken)
             check_values(owner, table, answer.broken)
             answer.rows[key] = answer.rows.get(key, 0) + table.num_rows
-            if answer.unread or "required" in answer.broken.rules:
+            if "required" in answer.broken.rules or (answer.unread and not self._set_aside):
                 continue  # nothing more will be asked of this load
             placed = _placed(table, answer.part)
             mask = None if owner.key_properties else given[key]
@@ -221,6 +233,23 @@ def shelve_tuples(
 
 def without_places(rows: pa.Table) -> pa.Table:
     return rows.drop_columns([name for name in (FILE, LINE, FINAL) if name in rows.column_names])
+
+
+def _without_lines(rows: pa.Table, lines: frozenset[int]) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    if not lines:
+        return rows
+    return rows.filter(pa.array(~np.isin(rows[LINE].to_numpy(), list(lines))))
+
+
+def _forget(report: Report, lines: frozenset[int]) -> None:
+    """Leave out what is wrong with lines that were set aside before."""
+    if lines and report:
+        report.shown = [item for item in report.shown if item.line not in lines]
+        report.total = len(report.shown)
+        report.rules = {item.rule for item in report.shown}
 
 
 def _placed(rows: pa.Table, part: int) -> pa.Table:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from omnigraph.graph import Graph
 from omnigraph.spark.load import Sizes, SparkLoad
+from omnigraph.spark.quarantine import QuarantiningLoad
 from omnigraph.spark.tasks import Tasks
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec
@@ -57,6 +59,17 @@ class BulkGraph(Graph):
     def _open_load(
         self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
     ) -> Any:
-        return SparkLoad(
-            spec, start, self._blobs, self.tasks, for_new_branch=for_new_branch, sizes=self.sizes
+        opened = partial(
+            SparkLoad,
+            spec,
+            start,
+            self._blobs,
+            self.tasks,
+            for_new_branch=for_new_branch,
+            sizes=self.sizes,
+        )
+        return (
+            opened()
+            if spec.quarantine is None
+            else QuarantiningLoad(opened, start, spec.quarantine)
         )

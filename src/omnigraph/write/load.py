@@ -62,6 +62,7 @@ class LoadSpec:
     format: Format | None = None
     strict: bool = True
     progress: Callable[[Progress], None] | None = None
+    quarantine: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class LoadResult:
     commit: Commit | None
     base_branch: str | None = None
     branch_created: bool = False
+    quarantined: int = 0
     repeated: bool = field(default=False, compare=False)
 
     @classmethod
@@ -97,6 +99,7 @@ class LoadResult:
             "nodes": _counts_json(self.nodes),
             "edges": _counts_json(self.edges),
             "total_entities": self.total,
+            **({"quarantined": self.quarantined} if self.quarantined else {}),
             "actor_id": None if self.commit is None else self.commit.actor,
             "commit": None if self.commit is None else self.commit.to_json(),
         }

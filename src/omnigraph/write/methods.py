@@ -8,6 +8,7 @@ request returns the first one's commit).
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -92,6 +93,7 @@ class WriteMethods:
         progress: Callable[[Progress], None] | None = None,
         upkeep: bool = True,
         engine: str | None = None,
+        quarantine: str | os.PathLike[str] | None = None,
     ) -> LoadResult:
         """Load records as one commit: ``append`` (strict insert), ``merge`` (upsert by id) or
         ``overwrite`` (replace every type that occurs in the input).
@@ -101,10 +103,13 @@ class WriteMethods:
         Tables need ``type`` and may rename ``columns``. With ``from_`` a missing branch is created
         from that one. ``upkeep=False`` leaves compaction and indexes to a later write. ``engine``
         is ``auto`` (small input in process, large input and DataFrames on Spark), ``spark`` or
-        ``local``. Raises one error that lists everything wrong with the input.
+        ``local``. Raises one error that lists everything wrong with the input; with ``quarantine``
+        (a new file, on Spark) bad records are written there with what is wrong with them, and the
+        others are loaded.
         """
         self._transaction.require_writable()
-        spec = LoadSpec(source, mode, type, columns, format, strict, progress)
+        aside = None if quarantine is None else os.fspath(quarantine)
+        spec = LoadSpec(source, mode, type, columns, format, strict, progress, aside)
         missing = branch not in all_branches(self._repository.main.current())
         create_from = from_ if missing else None
         committer = self._committer()
