@@ -31,8 +31,8 @@ def delete_branch(repository: Repository, recovery: Recovery, name: str) -> None
 
 
 def finish_deletions(repository: Repository, recovery: Recovery) -> list[str]:
-    """Finish what dead processes began to delete; costs nothing when there is nothing."""
-    found = deleting_branches(repository.main.current())
+    """Finish what dead processes began to delete; asks nothing when it knows of nothing."""
+    found = deleting_branches(repository.main.warm())
     for branch in found:
         _finish(repository, recovery, branch)
     return [branch.name for branch in found]
