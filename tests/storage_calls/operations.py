@@ -73,14 +73,6 @@ def _write_on_branch(subject: Subject, n: int) -> None:
         w.insert(WRITTEN, {"name": f"on branch {n}"})
 
 
-def _delete_branch(subject: Subject, n: int) -> None:
-    subject.graph.delete_branch(f"doomed-{n}")
-
-
-def _create_doomed_branch(subject: Subject, n: int) -> None:
-    subject.graph.create_branch(f"doomed-{n}")
-
-
 def _insert(subject: Subject, n: int) -> None:
     with subject.graph.write() as w:
         w.insert(WRITTEN, {"name": f"new {n}"})
@@ -113,7 +105,6 @@ OPERATIONS = (
     ),
     Operation("create a branch", _create_branch),
     Operation("first write on a branch", _write_on_branch),
-    Operation("delete a branch", _delete_branch, prepare=_create_doomed_branch),
     Operation("insert into one type", _insert),
     Operation("insert into two types", _insert_two_types, types_min=2),
     Operation("update one node", _update),
