@@ -19,7 +19,7 @@ from omnigraph.manifest.branching import forget_branch, mark_deleting
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.tables import TableRef
 
 log = logging.getLogger("omnigraph.branches")
 
@@ -31,8 +31,8 @@ def delete_branch(repository: Repository, recovery: Recovery, name: str) -> None
 
 
 def finish_deletions(repository: Repository, recovery: Recovery) -> list[str]:
-    """Finish what dead processes began to delete; costs nothing when there is nothing."""
-    found = deleting_branches(repository.main.current())
+    """Finish what dead processes began to delete; asks nothing when it knows of nothing."""
+    found = deleting_branches(repository.main.warm())
     for branch in found:
         _finish(repository, recovery, branch)
     return [branch.name for branch in found]
@@ -60,12 +60,11 @@ def _nobody_writes(recovery: Recovery, branch: Branch) -> bool:
 
 def _remove_files(repository: Repository, branch: Branch) -> None:
     """The branch's own copies of tables, then its manifest."""
-    try:
+    forked_at = branch.fork_version or 0
+    first = TableRef(MANIFEST_PATH, branch.ref, forked_at + 1)
+    if repository.tables.has_version(first):  # otherwise nothing was ever written to it
         state = repository.manifest(branch).current()
-    except TableNotFound:
-        state = None
-    if state is not None and state.version > (branch.fork_version or 0):
-        for ref in history.owned_tables(state, branch.incarnation, branch.fork_version or 0):
-            repository.tables.drop_fork(*ref)
+        for path, name in history.owned_tables(state, branch.incarnation, forked_at):
+            repository.tables.drop_fork(path, name)
     hit("branch.after_forks")
     repository.tables.drop_fork(MANIFEST_PATH, branch.incarnation)

@@ -12,7 +12,7 @@ from typing import Final
 
 from omnigraph.errors import CommitNotFound, InvalidInput, RefNotFound
 from omnigraph.manifest import history
-from omnigraph.manifest.branches import Branch, all_branches, get_branch
+from omnigraph.manifest.branches import MAIN_BRANCH, Branch, all_branches, get_branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -27,6 +27,8 @@ def resolve(repository: Repository, target: str) -> SnapshotPins:
     if colon and prefix in _PREFIXES:
         return _explicit(repository, prefix, rest)
     main = repository.main.current()
+    if target == MAIN:
+        return SnapshotPins.of(MAIN_BRANCH, main)
     if target in all_branches(main):
         return repository.snapshot(get_branch(main, target))
     tag = find_tag(main, target)

@@ -69,16 +69,13 @@ class MergeIntoBranch(WriterKind):
     name = "merge into a fresh branch"
 
     def prepare(self, uri: str) -> None:
-        graph = make_graph(uri)
-        for number in range(WRITES):
-            graph.create_branch(f"target{number}")
-        insert_neighbourhood(graph, 0, "main")
+        graph_with_sides(uri).create_branch("fresh")
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.merge("main", f"target{number}", actor="writer")
+        target.graph.merge(f"side{number}", "fresh", actor="writer")
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
-        return neighbourhood(graph, 0, f"target{number}")
+        return neighbourhood(graph, number, "fresh")
 
 
 @writer_kind

@@ -1,0 +1,52 @@
+"""Differences, merges, undoing and deleted branches on an object store."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from tests.graphs import PEOPLE
+
+import omnigraph
+from omnigraph.manifest.repository import Repository
+from omnigraph.storage.locations import parse_location
+from omnigraph.testing.promises import broken_promises
+from omnigraph.testing.s3server import S3Server
+
+
+@pytest.mark.s3
+def test_branches_come_together_on_s3(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in s3.environment().items():
+        monkeypatch.setenv(name, value)
+    bucket = s3.create_bucket(f"b{uuid.uuid4().hex}")
+    graph = omnigraph.init(f"{bucket}/g", PEOPLE)
+    with graph.write() as w:
+        w.insert("Person", {"name": "ana"})
+        w.insert("Person", {"name": "bo"})
+        w.insert_edge("Knows", "ana", "bo")
+    graph.create_branch("dev")
+    with graph.write("dev") as w:
+        w.update("Person", "ana", {"age": 1})
+        w.delete("Person", "bo")
+    with graph.write() as w:
+        w.insert("Person", {"name": "cy"})
+    graph.tag("before")
+
+    changes = [(c.type_name, str(c.op)) for c in graph.diff("main", "dev")]
+    result = graph.merge("dev", delete_branch=True)
+
+    assert sorted(changes) == [
+        ("Knows", "delete"),
+        ("Person", "delete"),
+        ("Person", "delete"),
+        ("Person", "update"),
+    ]
+    assert (result.outcome, result.branch_deleted) == ("merged", True)
+    view = Repository.open(parse_location(graph.uri))
+    assert [info.path for info in view.objects.list() if "/tree/" in info.path] == []
+    assert result.commit is not None
+    assert graph.revert(result.commit.commit_id) is not None
+    assert list(graph.diff("before", "main")) == []
+    assert graph.reset(result.commit.commit_id, "main") is not None
+    assert [c.id for c in graph.diff("before", "main", types=["Person"])] == ["ana", "bo"]
+    assert broken_promises(graph.uri) == []
