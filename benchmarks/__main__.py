@@ -48,6 +48,10 @@ def main(arguments: list[str]) -> int:
 def run(name: str) -> bool:
     """Measure one benchmark, print it and write its record; whether it met every bar."""
     module = import_module(f"benchmarks.{name}")
+    missing = module.unavailable() if hasattr(module, "unavailable") else None
+    if missing is not None:
+        progress(f"{name}: left out, because {missing}")
+        return True
     progress(f"{name} ...")
     machine, started_at, started = describe_machine(), utc_now(), time.perf_counter()
     numbers: dict[str, Any] = module.run()

@@ -148,10 +148,19 @@ _KINDS: Final = {
 }
 
 
+def unavailable() -> str | None:
+    """Why it cannot run here, if so: the data are not part of the repository."""
+    if (_data() / "nodes").is_dir():
+        return None
+    return f"{DATA_ENVIRONMENT} does not name the folder of the social-100k files"
+
+
+def _data() -> Path:
+    return Path(os.environ.get(DATA_ENVIRONMENT) or "no folder")
+
+
 def run() -> dict[str, Any]:
-    data = Path(os.environ.get(DATA_ENVIRONMENT, ""))
-    if not (data / "nodes").is_dir():
-        raise SystemExit(f"set {DATA_ENVIRONMENT} to the folder of the social-100k files")
+    data = _data()
     with tempfile.TemporaryDirectory() as where, ExitStack() as stack:
         engines = []
         for name in OPEN:
