@@ -44,7 +44,7 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff check --fix --quiet $(SOURCES)
 
 crash: $(READY)  ## kill processes at every failpoint and check the promises (up to 60 minutes)
-	@$(BIN)/python -m pytest tests/crash -m crash
+	@$(BIN)/python -m pytest tests/crash tests/spark -m crash
 
 oracle: $(READY)  ## 20,000 random queries against brute force and DuckDB (about 20 minutes)
 	@OMNIGRAPH_ORACLE_QUERIES=20000 $(BIN)/python -m pytest tests/read/test_oracle.py -n 2

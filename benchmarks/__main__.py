@@ -27,6 +27,7 @@ NAMES = (
     "writing",
     "history",
     "commit_flatness",
+    "merging",
     "first_query",
     "concurrency",
     "social",

@@ -22,6 +22,7 @@ import psutil
 
 import omnigraph
 from benchmarks.record import progress, spread
+from benchmarks.writing import SCHEMA
 from omnigraph.graph import Graph
 from omnigraph.spark.session import session, stop
 
@@ -37,16 +38,6 @@ BARS: Final = {
     "peak_rss_mb": 4_096.0,
     "upsert_seconds": 15.0,
 }
-SCHEMA: Final = """
-node Person {
-  handle: String @key
-  age: I32?
-  email: String? @unique
-  born: Date?
-  @range(age, 0..200)
-}
-edge Follows: Person -> Person @card(0..100) { since: I32? }
-"""
 PLAIN: Final = "node Person { handle: String @key  age: I32?  email: String?  born: Date? }"
 UNION: Final = (
     "type string, edge string, `from` string, `to` string, "

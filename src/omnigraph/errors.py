@@ -57,10 +57,10 @@
     ├── ResourceLimit                a named limit was reached
     ├── QueryTimeout                 a query ran longer than it was allowed to
     ├── QueryCancelled               the caller no longer wanted the answer
-    ├── EmbeddingFailure             a text could not be turned into a vector
-    └── SparkFailure                 a Spark job could not be carried out
-        ├── SparkUnavailable         no session: not installed, no Java, no such cluster
-        └── SparkStalled             a job made no progress for too long and was given up
+    ├── SparkFailure                 a Spark job could not be carried out
+    │   ├── SparkUnavailable         no session: not installed, no Java, no such cluster
+    │   └── SparkStalled             a job made no progress for too long and was given up
+    └── EmbeddingFailure             a text could not be turned into a vector
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
 mapping with structured facts and a ``remedy``: one sentence that says what to do. This module

@@ -7,7 +7,7 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
@@ -34,7 +34,7 @@ from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.branch_methods import BranchMethods
 from omnigraph.write.committing import Attempt
-from omnigraph.write.load import LoadSpec, OneLoad
+from omnigraph.write.load import LoadSpec, Mode, OneLoad
 
 if TYPE_CHECKING:
     import os
@@ -153,6 +153,28 @@ class Graph(BranchMethods, HistoryMethods):
         snapshot = self._reader.pin(branch, at)
         return export(self._repository, snapshot, self._reader.schema(snapshot), types)
 
+    def export_to(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        format: str = "ndjson",
+        branch: str | None = None,
+        at: str | None = None,
+        types: Sequence[str] | None = None,
+    ) -> dict[str, int]:
+        """Write a branch, or the state at a commit, to a new directory in parallel, on Spark.
+
+        ``format`` is ``ndjson``, ``parquet`` or ``csv``. Returns the entities per type key.
+        """
+        from omnigraph.spark.engine import start_tasks
+        from omnigraph.spark.export import export_to
+
+        snapshot = self._reader.pin(branch, at)
+        schema = self._reader.schema(snapshot)
+        return export_to(
+            start_tasks(), self._repository, snapshot, schema, target, format=format, types=types
+        )
+
     def blob(
         self,
         entity: str,
@@ -203,6 +225,40 @@ class Graph(BranchMethods, HistoryMethods):
     def recoveries(self) -> list[dict[str, Any]]:
         """Every finished recovery, newest first."""
         return self._operator.finished()
+
+    def stream(
+        self,
+        frame: Any,
+        split: str | Callable[[Any], Mapping[str, Any]],
+        *,
+        mode: Mode,
+        query: str,
+        checkpoint: str | os.PathLike[str],
+        branch: str = MAIN,
+        columns: Mapping[str, str] | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> Any:
+        """A writer of a streaming DataFrame: one commit per micro-batch, exactly once.
+
+        ``split`` is the type of the rows, or a function from a micro-batch to a mapping of types to
+        frames. ``query`` names the stream for ever. Call ``start()`` on the result.
+        """
+        from omnigraph.spark.streaming import stream_writer
+
+        self._transaction.require_writable()
+        return stream_writer(
+            self.load,
+            frame,
+            split,
+            mode=mode,
+            query=query,
+            checkpoint=checkpoint,
+            branch=branch,
+            columns=columns,
+            actor=actor,
+            message=message,
+        )
 
     def _open_load(
         self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool

@@ -327,6 +327,16 @@ class Oracle:
             found.append((shown, members[0] if members else None, totals))
         return found
 
+    def _tie(self, expression: Expression, row: Row | None) -> Any:
+        if row is None or isinstance(expression, (Constant, ParameterValue, CurrentTime)):
+            return (0,)
+        value = self._value(expression, row)
+        if isinstance(expression, WholeEntity):
+            value = value["id"]
+        if isinstance(value, list):
+            return (1, [_sortable(item) for item in value])
+        return _sortable(value)
+
     def _aggregate(self, expression: Expression, rows: list[Row]) -> Any:
         assert isinstance(expression, Aggregate)
         values = [self._value(expression.argument, row) for row in rows]
@@ -344,6 +354,10 @@ class Oracle:
     def _ordered_groups(
         self, groups: list[tuple[list[Any], Row | None, dict[Any, Any]]]
     ) -> list[list[Any]]:
+        output = self.plan.output
+        assert isinstance(output, Group)
+        if self.plan.order:  # groups that it leaves equal come in the order of their keys
+            groups.sort(key=lambda group: [self._tie(c.expression, group[1]) for c in output.keys])
         for item in reversed(self.plan.order):
 
             def key(group: Any, item: Any = item) -> Any:

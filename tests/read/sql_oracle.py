@@ -73,8 +73,6 @@ class SqlOracle:
         keys: list[str] = []
         if isinstance(plan.output, Group):
             grouped = [item.expression for item in plan.output.keys]
-            if plan.order and any(_is_list(item) for item in grouped):
-                raise NotRelational  # lists have no order that could settle ties
             keys = [self._value(item) for item in grouped if not is_constant(item)]
             text += f" GROUP BY {', '.join(keys)}" if keys else ""
             if grouped and not keys:
@@ -228,10 +226,6 @@ def _family(expression: Expression) -> str:
 def _scalar(expression: Expression) -> str:
     kind = expression.type
     return kind.scalar.name if isinstance(kind, PropertyType) else ""
-
-
-def _is_list(expression: Expression) -> bool:
-    return isinstance(expression.type, PropertyType) and expression.type.is_list
 
 
 def _quoted(value: Any) -> str:

@@ -33,6 +33,12 @@ HANDLE = "query q($x: String) { match { $c: Curator { handle: $x } } return { $c
 ITEMS = "query q($x: [I64]) { match { $c: Curator  $x contains $c.age } return { $c } }"
 
 
+def _curators(count: int) -> str:
+    """A text of about a megabyte that asks for so many curators."""
+    variables = "  ".join(f"$v{at}: Curator" for at in range(count))
+    return f"query q() {{ match {{ {variables} }} return {{ $v0 }} }}"
+
+
 @pytest.fixture(scope="module")
 def museum(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return load_graph(tmp_path_factory.mktemp("m") / "g", "mus")
@@ -100,15 +106,39 @@ def test_a_cancelled_query_stops(museum: Graph) -> None:
         ('query q() { insert Hall { code: "x" } }', None, LanguageError),
         ("query q() {" + " " * 1_000_000 + "}", None, LanguageError),
         ("query q() { match { $c: Curator " + "not { " * 3_000, None, LanguageError),
+        (_curators(50_000), None, ResourceLimit),
+        ("query q() { match { $c: Nobody } return { $c } }", None, LanguageError),
+        ("query q() { match { $c: Curator  $c.nothing = 1 } return { $c } }", None, LanguageError),
+        ("query q() { match { $c: Curator  $c nowhere $d } return { $c } }", None, LanguageError),
+        (ALL.replace("} }", f"}} limit {10**30} }}"), None, LanguageError),
+        (AGE.replace("$x }", f"{10**30} }}"), {"x": 1}, LanguageError),
+        (AGE, {"x": 10**400}, ParameterError),
+        (AGE, {"x": [[[[1]]]]}, ParameterError),
+        (AGE, [1], ParameterError),
+        (AGE.replace("I32", "F64"), {"x": float("inf")}, ParameterError),
+        (HANDLE, {"x": "\ud800"}, ParameterError),
+        (None, None, InvalidInput),
     ],
     ids=lambda value: str(value)[:40],
 )
 def test_bad_input_is_a_typed_error(
-    museum: Graph, text: str, params: Any, kind: type[OmnigraphError]
+    museum: Graph, text: Any, params: Any, kind: type[OmnigraphError]
 ) -> None:
     with pytest.raises(kind) as failed:
         museum.query(text, params=params)
     assert failed.value.remedy
+
+
+def test_a_name_that_no_query_has_or_that_is_no_text_is_refused(museum: Graph) -> None:
+    with pytest.raises(QueryNotFound):
+        museum.query(ALL, "other")
+    with pytest.raises(InvalidInput):
+        museum.query(ALL, 5)  # type: ignore[arg-type]
+
+
+def test_a_text_of_a_megabyte_is_answered_when_it_is_right(museum: Graph) -> None:
+    long = HANDLE.replace("$x }", '"' + "x" * 1_000_000 + '" }').replace("($x: String)", "()")
+    assert len(museum.query(long)) == 0
 
 
 def test_a_commit_that_does_not_exist_is_not_found(museum: Graph) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from omnigraph.embed import Embedder, embedder_from_environment
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, ResourceLimit
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
@@ -23,7 +23,7 @@ from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.targets import resolve
 from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
-from omnigraph.query.plan import ReadPlan
+from omnigraph.query.plan import Pattern, ReadPlan
 from omnigraph.read.access import ProbingTables, SnapshotTables, TypeUse, type_use
 from omnigraph.read.cache import Cache, shared_cache
 from omnigraph.read.choice import Access, Touches, choose_access
@@ -42,6 +42,8 @@ from omnigraph.read.store import ArrayStore, default_store
 from omnigraph.read.tables import Recent
 from omnigraph.schema import AcceptedSchema
 
+VARIABLES_MAX: Final = 500
+"""Nodes and edges that one query may ask for: finding a good order takes their square."""
 PREPARED_MAX: Final = 512
 """Queries that are remembered in compiled form."""
 SCHEMAS_MAX: Final = 64
@@ -185,8 +187,8 @@ class Reader:
         self, text: str, name: str | None, tables: SnapshotTables, file: str = "<query>"
     ) -> Prepared:
         """A compiled read query, remembered by its text and schema."""
-        if not isinstance(text, str):
-            raise InvalidInput("a query is a text")
+        if not isinstance(text, str) or not isinstance(name, str | None):
+            raise InvalidInput("a query and its name are texts")
         key = (text, name, tables.snapshot.schema_hash)
         found = self._prepared.get(key)
         if found is None:
@@ -194,11 +196,28 @@ class Reader:
             compiled.require_read()
             assert isinstance(compiled.plan, ReadPlan)
             plan = compiled.plan
+            _require_reasonable(plan.pattern)
             names = tuple(item.name for item in plan.columns)
             use = type_use(plan, tables.schema)
             found = Prepared(plan, use, needed_variables(plan), names)
             self._prepared.keep(key, found)
         return found
+
+
+def _require_reasonable(pattern: Pattern) -> None:
+    """Refuse a pattern whose order of evaluation would take longer than any answer is worth."""
+    found, pending = 0, [pattern]
+    while pending:
+        part = pending.pop()
+        found += len(part.variables)
+        pending += [item.pattern for item in part.anti_joins]
+    if found > VARIABLES_MAX:
+        raise ResourceLimit(
+            "query_variables",
+            VARIABLES_MAX,
+            found,
+            remedy="Ask in several queries: a pattern of so many parts is rarely meant.",
+        )
 
 
 _K = TypeVar("_K")

@@ -8,7 +8,7 @@ exporting that gives the same bytes. One snapshot is read: concurrent writes cha
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,9 @@ BATCH_ROWS: Final = 16_384
 BLOB_BATCH_ROWS: Final = 64
 """Blobs may be large: only a few rows' worth are held at a time."""
 
+_ESCAPED: Final = r'["\\\x00-\x1f]'
+"""What JSON cannot hold as it is."""
+
 _INTEGERS: Final = {"date": "int32", "datetime": "int64"}
 
 
@@ -39,13 +42,13 @@ def export(
     types: Sequence[str] | None = None,
 ) -> Iterator[bytes]:
     """The snapshot as chunks of NDJSON; ``types`` restricts it to types of these names."""
-    chosen = _chosen(schema, types)
+    chosen = chosen_types(schema, types)
     tables = [(owner, repository.tables.open(snapshot.pin(owner.key).ref)) for owner in chosen]
     for owner, table in tables:
         yield from _export_type(owner, table)
 
 
-def _chosen(schema: AcceptedSchema, types: Sequence[str] | None) -> list[NodeType | EdgeType]:
+def chosen_types(schema: AcceptedSchema, types: Sequence[str] | None) -> list[NodeType | EdgeType]:
     everything = sorted(schema.types(), key=lambda owner: owner.key)
     if types is None:
         return everything
@@ -63,46 +66,104 @@ def _export_type(owner: NodeType | EdgeType, table: PinnedTable) -> Iterator[byt
     if not table.rows:
         return
     order = pc.sort_indices(table.scan(["id"])["id"])
-    has_blobs = any(item.type.is_blob for item in owner.properties.values())
-    size = BLOB_BATCH_ROWS if has_blobs else BATCH_ROWS
-    template, columns = _template(owner)
+    size = batch_rows(owner)
     for start in range(0, len(order), size):
         positions = order[start : start + size]
         with translated(f"reading {table.ref.path}"):
             rows = table.dataset.take(positions)
-        cells = [_encode(table, rows, name, kind, positions) for name, kind in columns]
-        yield "".join(map(template.__mod__, zip(*cells, strict=True))).encode("utf-8")
+        yield encode_rows(owner, table, rows, indices=positions)
 
 
-def _template(owner: NodeType | EdgeType) -> tuple[str, list[tuple[str, PropertyType]]]:
-    """A line with a hole for each column, and the columns in the order of the holes."""
+def batch_rows(owner: NodeType | EdgeType) -> int:
+    """How many rows are encoded at a time."""
+    has_blobs = any(item.type.is_blob for item in owner.properties.values())
+    return BLOB_BATCH_ROWS if has_blobs else BATCH_ROWS
+
+
+def encode_rows(
+    owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table, **where: Any
+) -> bytes:
+    """Rows of a table as lines; ``where`` says where they are, for their blobs (``indices`` or
+    ``ids``)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not rows.num_rows:
+        return b""
+    pieces, columns = _template(owner)
+    parts: list[Any] = [pa.scalar(pieces[0])]
+    for piece, (name, kind) in zip(pieces[1:], columns, strict=True):
+        parts += [_encode(table, rows, name, kind, where), pa.scalar(piece)]
+    lines = pc.binary_join_element_wise(*parts, "")
+    return _joined(lines)
+
+
+def _joined(lines: pa.Array) -> bytes:
+    """Texts one after the other: they lie so in memory already."""
+    import pyarrow as pa
+
+    whole = lines.cast(pa.large_string())
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.combine_chunks()
+    offsets = whole.buffers()[1]
+    first, last = whole.offset, whole.offset + len(whole)
+    bounds = memoryview(offsets).cast("q")
+    return bytes(whole.buffers()[2][bounds[first] : bounds[last]])
+
+
+def _template(owner: NodeType | EdgeType) -> tuple[list[str], list[tuple[str, PropertyType]]]:
+    """The text of a line before, between and after its values, and the columns of the values."""
     every = {column.name: column.type for column in owner.columns()}
     data = {name: kind for name, kind in every.items() if name not in ("src", "dst")}
-    members = ",".join(f'"{name}":%s' for name in data)
     if isinstance(owner, NodeType):
-        return f'{{"type":"{owner.name}","data":{{{members}}}}}\n', list(data.items())
-    ends = [(name, every[name]) for name in ("src", "dst")]
-    line = f'{{"edge":"{owner.name}","from":%s,"to":%s,"data":{{{members}}}}}\n'
-    return line, [*ends, *data.items()]
+        fields, opening = list(data.items()), [f'{{"type":"{owner.name}","data":{{']
+    else:
+        fields = [*((name, every[name]) for name in ("src", "dst")), *data.items()]
+        opening = [f'{{"edge":"{owner.name}","from":', ',"to":', ',"data":{']
+    names = [f'"{name}":' for name in data]
+    pieces = [*opening[:-1], opening[-1] + names[0], *(f",{name}" for name in names[1:])]
+    return [*pieces, "}}\n"], fields
 
 
 def _encode(
-    table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType, positions: pa.Array
-) -> list[str]:
+    table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType, where: Mapping[str, Any]
+) -> pa.Array:
     """The values of one column as JSON texts."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if kind.is_blob:
-        return _encode_blobs(table, name, rows[name].to_pylist(), positions)
-    values = rows[name]
+        texts = _encode_blobs(table, name, rows[name].to_pylist(), where)
+        return pa.array(texts, type=pa.string())
+    values = rows[name].combine_chunks()
     integers = _INTEGERS.get(kind.scalar.family)
     if integers is not None:
         item = getattr(pa, integers)()
         values = values.cast(pa.list_(item) if kind.is_list else item)
+    found = _encode_whole(values, kind) if kind.is_single else None
+    if found is not None:
+        return pc.fill_null(found, "null")
     encode = _encoder(kind)
     if kind.is_list or kind.is_vector:
-        return [_list(value, encode) for value in values.to_pylist()]
-    return ["null" if value is None else encode(value) for value in values.to_pylist()]
+        texts = [_list(value, encode) for value in values.to_pylist()]
+    else:
+        texts = ["null" if value is None else encode(value) for value in values.to_pylist()]
+    return pa.array(texts, type=pa.string())
+
+
+def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
+    """A whole column at once; None when a value needs a closer look."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    family = kind.scalar.family
+    if family == "float":
+        return None  # Python spells floats the shortest way that reads back the same
+    if family != "string":
+        return values.cast(pa.string())
+    if pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
+        return None
+    return pc.binary_join_element_wise('"', values, '"', "")
 
 
 def _encoder(kind: PropertyType) -> Callable[[Any], str]:
@@ -110,7 +171,7 @@ def _encoder(kind: PropertyType) -> Callable[[Any], str]:
     if family == "string":
         return encode_basestring
     if family == "bool":
-        return lambda value: "true" if value else "false"
+        return lambda value: "true" if value else "false"  # inside lists
     if family == "float":
         shown = kind.scalar.export
         return lambda value: repr(shown(value))
@@ -124,7 +185,7 @@ def _list(values: list[Any] | None, encode: Callable[[Any], str]) -> str:
 
 
 def _encode_blobs(
-    table: PinnedTable, name: str, descriptors: list[Any], positions: pa.Array
+    table: PinnedTable, name: str, descriptors: list[Any], where: Mapping[str, Any]
 ) -> list[str]:
     texts = ["null"] * len(descriptors)
     owned = []
@@ -137,7 +198,8 @@ def _encode_blobs(
             owned.append(at)
     if owned:
         with translated(f"reading blobs of {table.ref.path}"):
-            found = table.dataset.read_blobs(name, indices=positions.take(owned))
+            chosen = {how: places.take(owned) for how, places in where.items()}
+            found = table.dataset.read_blobs(name, **chosen)
         for at, (_, value) in zip(owned, found, strict=True):
             texts[at] = f'"{BASE64_PREFIX}{b64encode(value or b"").decode("ascii")}"'
     return texts

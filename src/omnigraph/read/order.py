@@ -36,7 +36,10 @@ class SortColumn:
     @classmethod
     def of(cls, values: Values, *, descending: bool) -> SortColumn:
         present = values.is_valid()
-        data = values.data if values.is_numpy else string_ranks(values.data)
+        if values.is_numpy:
+            data = values.data
+        else:
+            data = list_ranks(values) if values.type.is_list else string_ranks(values.data)
         if data.dtype == np.bool_:
             data = data.view(np.int8)
         if descending:
@@ -65,6 +68,16 @@ def string_ranks(array: pa.Array) -> Ints:
 
     ranks = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
     return np.asarray(ranks.to_numpy()).astype(np.int64)
+
+
+def list_ranks(values: Values) -> Ints:
+    """Numbers that compare like lists do item by item; only ties between groups need them."""
+    items = [
+        tuple(item.encode() if isinstance(item, str) else item for item in found or ())
+        for found in values.to_list()
+    ]
+    places = {item: at for at, item in enumerate(sorted(set(items)))}
+    return np.array([places[item] for item in items], dtype=np.int64)
 
 
 def first_rows(

@@ -29,7 +29,6 @@ from omnigraph.read.order import Key, SortColumn, ordered_rows
 from omnigraph.read.result import Entities
 from omnigraph.read.values import Ints, Values, repeated
 from omnigraph.read.values import Literal as LiteralValue
-from omnigraph.types import PropertyType
 
 if TYPE_CHECKING:
     from omnigraph.read.probe import Edges, Nodes
@@ -173,13 +172,9 @@ class Output:
             expression = column.expression
             if isinstance(expression, WholeEntity):
                 ties.append((self.tables[expression.variable], first.columns[expression.variable]))
-            elif not is_constant(expression) and _is_single(expression):
+            elif not is_constant(expression):
                 keys.append(self._sort_key(SortKey(expression, descending=False), first))
         return ordered_rows(keys, ties, grouped.rows, limit)
-
-
-def _is_single(expression: Expression) -> bool:
-    return isinstance(expression.type, PropertyType) and expression.type.is_single
 
 
 def _known(column: SortColumn) -> Key:

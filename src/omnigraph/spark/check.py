@@ -22,11 +22,11 @@ from omnigraph.constraints.edges import (
     vanished,
 )
 from omnigraph.constraints.image import empty_ids, last_per_id, without
-from omnigraph.constraints.spelling import as_array, tuple_keys
+from omnigraph.constraints.spelling import as_array
 from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
 from omnigraph.schema import Cardinality, EdgeType, NodeType
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
-from omnigraph.spark.stage import FINAL, Site, shelve_values, without_places
+from omnigraph.spark.stage import FINAL, Site, shelve_tuples, shelve_values, without_places
 from omnigraph.spark.stored import ADDRESS, ROW_ID, StoredBucket
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.staging import keep_row_ids, write_rows
@@ -140,13 +140,9 @@ def _shelve_stored_values(
         left = stored.filter(gone).select(["src"])
         shelving.add(f"vacated/{owner.key}", left, left["src"])
     for number, columns in enumerate(owner.unique):
-        if not set(columns) <= set(stored.column_names):
-            continue
-        keys = tuple_keys(owner, columns, stays)
-        complete = pc.is_valid(keys)
-        names = list(dict.fromkeys(("id", *columns)))
-        tuples = stays.select(names).filter(complete)
-        shelving.add(f"stored-unique/{owner.key}/{number}", tuples, keys.filter(complete))
+        if set(columns) <= set(stored.column_names):
+            name = f"stored-unique/{owner.key}/{number}"
+            shelve_tuples(shelving, name, owner, columns, stays)
 
 
 def _marked(rows: pa.Table) -> pa.Table:

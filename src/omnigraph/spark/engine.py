@@ -20,7 +20,7 @@ from omnigraph.write.sources import find_files
 
 if TYPE_CHECKING:
     from omnigraph.spark.load import SparkLoad
-    from omnigraph.spark.tasks import Step
+    from omnigraph.spark.tasks import SparkTasks, Step
 
 Engine = Literal["auto", "spark", "local"]
 ENGINES: Final[tuple[str, ...]] = get_args(Engine)
@@ -49,11 +49,17 @@ def open_load(
 ) -> SparkLoad:
     """A load on the Spark session of this process, which is started if there is none."""
     from omnigraph.spark.load import SparkLoad
+
+    tasks = start_tasks(spec.progress)
+    return SparkLoad(spec, start, blobs, tasks, for_new_branch=for_new_branch)
+
+
+def start_tasks(progress: Callable[[Progress], None] | None = None) -> SparkTasks:
+    """Tasks on the session of this process, which is started if there is none."""
     from omnigraph.spark.session import session
     from omnigraph.spark.tasks import SparkTasks
 
-    tasks = SparkTasks(session(), _steps(spec.progress))
-    return SparkLoad(spec, start, blobs, tasks, for_new_branch=for_new_branch)
+    return SparkTasks(session(), _steps(progress))
 
 
 def _size(source: Any) -> int:

@@ -189,8 +189,6 @@ def shelve_values(
     Rows that carry ``#final`` and do not count are left out where only the final ones matter.
     ``generated`` says that all ids were made here: nobody will ask for them.
     """
-    import pyarrow.compute as pc
-
     if not rows.num_rows:
         return
     marked = FINAL in rows.column_names
@@ -199,12 +197,26 @@ def shelve_values(
         for column, _ in ends(owner):
             wanted = [column, FILE, LINE] if generated else [column, "id", FILE, LINE]
             shelving.add(f"ends/{owner.key}/{column}", final.select(wanted), final[column])
+    beside = (FILE, LINE, FINAL) if marked else (FILE, LINE)
     for number, columns in enumerate(owner.unique):
-        keys = tuple_keys(owner, columns, rows)
-        complete = pc.is_valid(keys)
-        names = list(dict.fromkeys(("id", *columns, FILE, LINE, *([FINAL] if marked else []))))
-        tuples = rows.select(names).filter(complete)
-        shelving.add(f"unique/{owner.key}/{number}", tuples, keys.filter(complete))
+        shelve_tuples(shelving, f"unique/{owner.key}/{number}", owner, columns, rows, beside)
+
+
+def shelve_tuples(
+    shelving: Shelving,
+    name: str,
+    owner: NodeType | EdgeType,
+    columns: tuple[str, ...],
+    rows: pa.Table,
+    beside: tuple[str, ...] = (),
+) -> None:
+    """Shelve the tuples of some columns, with the ids that have them; a null makes none."""
+    import pyarrow.compute as pc
+
+    keys = tuple_keys(owner, columns, rows)
+    complete = pc.is_valid(keys)
+    names = list(dict.fromkeys(("id", *columns, *beside)))
+    shelving.add(name, rows.select(names).filter(complete), keys.filter(complete))
 
 
 def without_places(rows: pa.Table) -> pa.Table:

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from omnigraph.constraints.spelling import tuple_keys
 from omnigraph.spark.exchange import Shelf, Shelving
-from omnigraph.spark.stage import Site
+from omnigraph.spark.stage import Site, shelve_tuples
 from omnigraph.storage.tables import TableRef
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ class StoredTask:
 
 def shelve_stored(task: StoredTask) -> Shelf:
     """Carry one task out."""
-    import pyarrow.compute as pc
-
     site, table = task.site, task.site.tables.open(task.ref)
     located = any(item.located for item in task.wanted)
     rows = table.scan(
@@ -63,13 +60,10 @@ def shelve_stored(task: StoredTask) -> Shelf:
     shelving = Shelving(site.buckets)
     for item in task.wanted:
         names = [*item.columns, *((ROW_ID, ADDRESS) if item.located else ())]
-        chosen = rows.select(names)
         if isinstance(item.by, str):
-            shelving.add(item.name, chosen, chosen[item.by])
-            continue
-        keys = tuple_keys(site.schema.type(item.key), item.by, chosen)
-        complete = pc.is_valid(keys)
-        shelving.add(item.name, chosen.filter(complete), keys.filter(complete))
+            shelving.add(item.name, rows.select(names), rows[item.by])
+        else:
+            shelve_tuples(shelving, item.name, site.schema.type(item.key), item.by, rows)
     return shelving.write(site.objects, f"{site.prefix}/stored")
 
 

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import CorruptData
 from omnigraph.storage.lance_errors import translated
+from omnigraph.storage.places import ADDRESS, addresses
 from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef, TableStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ADDRESS: Final = "_rowaddr"
 OLD: Final = "old_row"
 NEW: Final = "new_row"
+ADDRESSES_MAX: Final = 4_096
+"""As many as are read in one request."""
 SCAN_SHARE: Final = 8
 """More than one row in so many is read by one pass over the table instead of row by row."""
 _CREATED: Final = "_row_created_at_version"
@@ -82,22 +84,31 @@ def lineage(store: TableStore, ref: TableRef) -> list[TableRef]:
 
 def gather(table: PinnedTable, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
     """Rows by row id, one per row id and in their order, with their row ids as a column."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     wanted = list(dict.fromkeys((*columns, ROW_ID)))
-    if len(row_ids) * SCAN_SHARE > table.rows:
+    if not len(row_ids):
+        found = table.take([], wanted)
+    elif len(row_ids) * SCAN_SHARE > table.rows:
         found = table.scan(columns, with_row_id=True)
     else:
-        found = table.take(row_ids.to_pylist(), wanted)
+        found = pa.concat_tables(_at(table, addresses(table, row_ids), columns))
     order = pc.index_in(row_ids, value_set=found[ROW_ID].combine_chunks())
     if order.null_count:
         raise CorruptData(f"{table.ref.path} lacks {order.null_count} rows that it should have")
     return found.take(order).select(wanted)
 
 
-def addresses(table: PinnedTable, row_ids: pa.Array) -> pa.Array:
-    """Where rows are stored at this version, in the order of their row ids."""
-    return gather(table, row_ids, [ADDRESS])[ADDRESS].combine_chunks()
+def _at(table: PinnedTable, places: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows at these addresses, some at a time and in no particular order."""
+    import numpy as np
+
+    for start in range(0, len(places), ADDRESSES_MAX):
+        part = np.sort(places[start : start + ADDRESSES_MAX])
+        condition = f"{ADDRESS} IN ({', '.join(map(str, part.tolist()))})"
+        fragments = np.unique(part >> np.uint64(32)).tolist()
+        yield table.scan(columns, condition, with_row_id=True, fragment_ids=fragments)
 
 
 # -- along one line of versions --------------------------------------------------------------------
@@ -123,6 +134,8 @@ def _written(table: PinnedTable, before: PinnedTable) -> pa.Table:
     """The rows that were added or replaced since: ids, row ids and versions of creation."""
     known = {_files(fragment) for fragment in before.fragments.values()}
     fresh = [f for f, fragment in table.fragments.items() if _files(fragment) not in known]
+    if not fresh:
+        return table.take([], ["id", _CREATED, ROW_ID])
     later = f"{_WRITTEN} > {before.ref.version}"
     return table.scan(["id", _CREATED], later, with_row_id=True, fragment_ids=fresh)
 

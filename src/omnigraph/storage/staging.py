@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
-from omnigraph.storage.delta import addresses
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
+from omnigraph.storage.places import addresses
 from omnigraph.storage.tables import PinnedTable, StagedWrite
 from omnigraph.storage.tiers import choose_fragments
 
@@ -447,7 +447,7 @@ def _known(table: PinnedTable, ids: Any, row_ids: pa.Array) -> Located | None:
     """Rows whose row ids are known, at the addresses they have at this version."""
     if not len(row_ids):
         return None
-    return Located(ids, row_ids.to_numpy(), addresses(table, row_ids).to_numpy())
+    return Located(ids, row_ids.to_numpy(), addresses(table, row_ids))
 
 
 def _located(id_type: pa.DataType) -> Located:

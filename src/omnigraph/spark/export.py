@@ -1,0 +1,202 @@
+"""Export on Spark: a snapshot as files, written in parallel by the tasks that read it.
+
+One directory, some files per type: NDJSON that a load reads back, or Parquet or CSV with a file
+name that tells the type. Rows come in the order they are stored; the bytes of the export in process
+are the ones that are always the same. Tasks write into a directory in the making, which becomes the
+target when all of them are done.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from omnigraph.errors import AlreadyExists, InvalidInput, NotAvailable
+from omnigraph.ids import new_ulid
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.export import batch_rows, chosen_types, encode_rows
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.spark.instants import for_outside
+from omnigraph.spark.tasks import Tasks
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.tables import TableRef, TableStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ExportFormat = Literal["ndjson", "parquet", "csv"]
+FORMATS: Final[tuple[str, ...]] = get_args(ExportFormat)
+_SUFFIX: Final = {"ndjson": "jsonl", "parquet": "parquet", "csv": "csv"}
+
+ROWS_PER_FILE: Final = 1 << 20
+"""A file of a few hundred megabytes at most, and enough files for every core."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTask:
+    graph_uri: str
+    schema: AcceptedSchema
+    key: str
+    ref: TableRef
+    fragment_ids: tuple[int, ...]
+    format: str
+    path: str
+
+
+def export_to(
+    tasks: Tasks,
+    repository: Repository,
+    snapshot: SnapshotPins,
+    schema: AcceptedSchema,
+    target: str | os.PathLike[str],
+    *,
+    format: str = "ndjson",
+    types: Sequence[str] | None = None,
+) -> dict[str, int]:
+    """Write a snapshot to a new local directory; returns the rows per type key."""
+    if format not in FORMATS:
+        raise InvalidInput(
+            f"{format!r} is not a format of export", remedy=f"Use one of {', '.join(FORMATS)}."
+        )
+    folder = os.path.abspath(os.fspath(target))
+    if os.path.exists(folder) and os.listdir(folder):
+        raise AlreadyExists(f"{folder} is not empty", remedy="Export to a new directory.")
+    making = f"{folder}.{new_ulid()}"
+    os.makedirs(making)
+    try:
+        specs = list(_specs(repository, snapshot, schema, making, format, types))
+        counts: dict[str, int] = {}
+        for spec, rows in zip(specs, tasks.run("exporting", write_file, specs), strict=True):
+            counts[spec.key] = counts.get(spec.key, 0) + rows
+        if os.path.isdir(folder):
+            os.rmdir(folder)
+        os.rename(making, folder)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    return counts
+
+
+def _specs(
+    repository: Repository,
+    snapshot: SnapshotPins,
+    schema: AcceptedSchema,
+    folder: str,
+    format: str,
+    types: Sequence[str] | None,
+) -> Iterator[ExportTask]:
+    for owner in chosen_types(schema, types):
+        _require_flat(owner, format)
+        ref = snapshot.pin(owner.key).ref
+        group: list[int] = []
+        rows = number = 0
+        fragments = repository.tables.open(ref).fragments
+        for at, (fragment_id, fragment) in enumerate(fragments.items(), 1):
+            group.append(fragment_id)
+            rows += fragment.physical_rows
+            if rows < ROWS_PER_FILE and at < len(fragments):
+                continue
+            name = f"{owner.kind}-{owner.name}-{number:05d}.{_SUFFIX[format]}"
+            path = os.path.join(folder, name)
+            uri = repository.location.uri
+            yield ExportTask(uri, schema, owner.key, ref, tuple(group), format, path)
+            group, rows, number = [], 0, number + 1
+
+
+def _require_flat(owner: NodeType | EdgeType, format: str) -> None:
+    """Formats without a place for some values are refused before anything is written."""
+    for name, declared in owner.properties.items():
+        if format != "ndjson" and declared.type.is_blob:
+            raise NotAvailable(
+                f"{owner.name}.{name} is a Blob, which {format} has no place for",
+                remedy="Export as ndjson, or choose types without blobs.",
+            )
+
+
+def write_file(task: ExportTask) -> int:
+    """Carry one task out: one file; a second attempt writes it anew."""
+    location = parse_location(task.graph_uri)
+    table = TableStore(location, open_objects(location)).open(task.ref)
+    owner = task.schema.type(task.key)
+    chosen = [table.dataset.get_fragment(fragment_id) for fragment_id in task.fragment_ids]
+    batches = table.dataset.scanner(
+        with_row_id=True, fragments=chosen, batch_size=batch_rows(owner), scan_in_order=True
+    ).to_batches()
+    temporary = f"{task.path}.{new_ulid()}"
+    rows = _WRITERS[task.format](owner, table, batches, temporary)
+    os.replace(temporary, task.path)
+    return rows
+
+
+def _write_ndjson(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
+    import pyarrow as pa
+
+    rows = 0
+    with open(path, "wb") as out:
+        for batch in batches:
+            found = pa.Table.from_batches([batch])
+            out.write(encode_rows(owner, table, found, ids=found["_rowid"].combine_chunks()))
+            rows += batch.num_rows
+    return rows
+
+
+def _write_parquet(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
+    import pyarrow.parquet as pq
+
+    rows, writer = 0, None
+    for batch in _plain(batches):
+        writer = writer or pq.ParquetWriter(path, batch.schema)
+        writer.write_table(batch)
+        rows += batch.num_rows
+    if writer is not None:
+        writer.close()
+    return rows
+
+
+def _write_csv(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
+    from pyarrow import csv
+
+    rows, writer = 0, None
+    for batch in _plain(batches):
+        found = _spelled(batch)
+        writer = writer or csv.CSVWriter(path, found.schema)
+        writer.write_table(found)
+        rows += batch.num_rows
+    if writer is not None:
+        writer.close()
+    return rows
+
+
+def _plain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches as tables that a load reads back: the ends of edges as `from` and `to`."""
+    import pyarrow as pa
+
+    for batch in batches:
+        table = pa.Table.from_batches([batch]).drop_columns(["_rowid"])
+        names = [{"src": "from", "dst": "to"}.get(name, name) for name in table.column_names]
+        yield pa.table([for_outside(column) for column in table.columns], names)
+
+
+def _spelled(table: pa.Table) -> pa.Table:
+    """Lists as JSON texts, times as ISO texts: what a load of CSV reads as the declared type."""
+    import json
+
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table[name]
+        if pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type):
+            texts = [None if v is None else json.dumps(v, default=str) for v in column.to_pylist()]
+            column = pa.array(texts, type=pa.string())
+        elif pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            column = column.cast(pa.string())
+        columns[name] = column
+    return pa.table(columns)
+
+
+_WRITERS: Final = {"ndjson": _write_ndjson, "parquet": _write_parquet, "csv": _write_csv}

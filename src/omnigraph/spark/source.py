@@ -1,0 +1,179 @@
+"""The graph as a Spark data source: ``spark.read.format("omnigraph")``.
+
+    register(spark)
+    people = (spark.read.format("omnigraph")
+              .option("type", "Person").option("branch", "main").load("graphs/people"))
+
+Options: ``type`` (a type name or key), ``branch`` or ``at`` (a commit), and ``columns`` (names,
+separated by commas: Spark does not tell Python sources which columns a query uses). Comparisons of
+strings, whole numbers and booleans are pushed down where the session allows it. Everything read by
+one query is one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.errors import InvalidInput, NotAvailable, OmnigraphError
+from omnigraph.manifest.repository import Repository
+from omnigraph.read.engine import Reader
+from omnigraph.spark.instants import for_outside, outside_type
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.tables import TableRef, TableStore
+from omnigraph.write.tabular import find_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+NAME: Final = "omnigraph"
+PUSHDOWN_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
+BATCH_ROWS: Final = 65_536
+_COMPARISONS: Final = {
+    "EqualTo": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The fragments of one task."""
+
+    fragment_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to read: one type of one snapshot."""
+
+    uri: str
+    ref: TableRef
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, options: dict[str, str]) -> Plan:
+        uri = options.get("path")
+        if not uri or "type" not in options:
+            raise InvalidInput(
+                "reading a graph needs its location and a type",
+                remedy='Write .option("type", "Person").load("graphs/people").',
+            )
+        repository = Repository.open(parse_location(uri))
+        reader = Reader(repository)
+        snapshot = reader.pin(options.get("branch"), options.get("at"))
+        owner = find_type(reader.schema(snapshot), options["type"])
+        every = [column.name for column in owner.columns() if not column.type.is_blob]
+        names = [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
+        unknown = [name for name in names if name not in every]
+        if unknown:
+            raise InvalidInput(f"{owner.name} has no column {unknown[0]!r} that can be read here")
+        return cls(repository.location.uri, snapshot.pin(owner.key).ref, tuple(names or every))
+
+    def table(self) -> Any:
+        location = parse_location(self.uri)
+        return TableStore(location, open_objects(location)).open(self.ref)
+
+    def schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        found = self.table().schema
+        return pa.schema([_readable(found.field(name)) for name in self.columns])
+
+
+def _readable(field: pa.Field) -> pa.Field:
+    """A field in a type that Spark has."""
+    import pyarrow as pa
+
+    kind = outside_type(field.type)
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", "UTC")
+    elif pa.types.is_unsigned_integer(kind):
+        if kind.bit_width == 64:
+            kind = pa.decimal128(20, 0)
+        else:
+            kind = pa.int64()
+    return pa.field(field.name, kind, nullable=True)
+
+
+def read_share(
+    plan: Plan, condition: str | None, share: Share, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some fragments, on an executor."""
+    import pyarrow as pa
+
+    table = plan.table()
+    scanner = table.dataset.scanner(
+        columns=list(plan.columns),
+        filter=condition,
+        fragments=[table.dataset.get_fragment(number) for number in share.fragment_ids],
+        batch_size=BATCH_ROWS,
+    )
+    for batch in scanner.to_batches():
+        columns = [for_outside(column) for column in pa.Table.from_batches([batch]).columns]
+        yield from pa.table(columns, list(plan.columns)).cast(schema).to_batches()
+
+
+def sql_condition(filters: Iterable[Any]) -> tuple[list[str], list[Any]]:
+    """Spark's filters as conditions of the table, and those that Spark must apply itself."""
+    taken, left = [], []
+    for item in filters:
+        text = _condition(item)
+        if text is None:
+            left.append(item)
+        else:
+            taken.append(text)
+    return taken, left
+
+
+def _condition(item: Any) -> str | None:
+    kind = type(item).__name__
+    path: tuple[str, ...] = getattr(item, "attribute", ())
+    if len(path) != 1:
+        return None
+    name = f"`{path[0]}`"
+    if kind == "IsNull":
+        return f"{name} IS NULL"
+    if kind == "IsNotNull":
+        return f"{name} IS NOT NULL"
+    if kind == "In":
+        members = [_literal(value) for value in item.value]
+        return None if None in members else f"{name} IN ({', '.join(map(str, members))})"
+    literal = _literal(getattr(item, "value", None))
+    sign = _COMPARISONS.get(kind)
+    return None if literal is None or sign is None else f"{name} {sign} {literal}"
+
+
+def _literal(value: Any) -> str | None:
+    """A value both sides read the same way; None for all others."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and abs(value) < 2**63:
+        return str(value)
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return None
+
+
+def shares(plan: Plan) -> Sequence[Share]:
+    return [Share((number,)) for number in plan.table().fragments] or [Share(())]
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("omnigraph")`` known to a session."""
+    from omnigraph.spark.source_classes import data_source
+
+    pushes = spark.conf.get(PUSHDOWN_SETTING, "false") == "true"
+    spark.dataSource.register(data_source(pushes))
+
+
+def refuse_writing() -> OmnigraphError:
+    return NotAvailable(
+        "several DataFrames are written as one commit, which one data source cannot do",
+        remedy="Use graph.load({'Person': people, 'Knows': knows}, mode='append').",
+    )

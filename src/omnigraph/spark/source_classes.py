@@ -1,0 +1,80 @@
+"""The classes that PySpark asks of a data source; they exist only where PySpark does.
+
+A reader that defines ``pushFilters`` fails in a session that does not allow pushing down, so there
+are two readers, and the session decides which one is registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from omnigraph.spark.source import (
+    NAME,
+    Plan,
+    Share,
+    read_share,
+    refuse_writing,
+    shares,
+    sql_condition,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class GraphReader(DataSourceReader):
+    """Reads one type, some fragments per task."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._conditions: list[str] = []
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(share) for share in shares(self._plan)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        share = partition.value
+        assert isinstance(share, Share)
+        condition = " AND ".join(self._conditions) or None
+        return read_share(self._plan, condition, share, self._plan.schema())
+
+
+class FilteringReader(GraphReader):
+    """The same, for sessions that push filters down."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        taken, left = sql_condition(filters)
+        self._conditions += taken
+        return left
+
+
+class GraphSource(DataSource):
+    """``format("omnigraph")``."""
+
+    reader_class: type[GraphReader] = GraphReader
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> Any:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(Plan.of(dict(self.options)).schema())
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return self.reader_class(Plan.of(dict(self.options)))
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        raise refuse_writing()
+
+
+class FilteringSource(GraphSource):
+    reader_class = FilteringReader
+
+
+def data_source(pushes_filters: bool) -> type[DataSource]:
+    return FilteringSource if pushes_filters else GraphSource

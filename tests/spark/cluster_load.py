@@ -1,0 +1,42 @@
+"""A driver of its own: loads a file on a cluster and says what became of it, as one line of JSON.
+
+python -m tests.spark.cluster_load MASTER GRAPH FILE
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import omnigraph
+from omnigraph.errors import OmnigraphError
+from omnigraph.spark.load import Sizes
+from omnigraph.spark.session import session, stop
+from omnigraph.spark.tasks import SparkTasks
+from omnigraph.storage.failpoints import ENVIRONMENT
+from omnigraph.testing.inline_tasks import BulkGraph
+
+SETTINGS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def main(master: str, uri: str, file: str) -> None:
+    armed = os.environ.get(ENVIRONMENT, "")
+    settings = {**SETTINGS, f"spark.executorEnv.{ENVIRONMENT}": armed}
+    tasks = SparkTasks(session(master, settings))
+    graph = BulkGraph.of(omnigraph.open(uri), tasks, Sizes(part_bytes=4_000, buckets=2))
+    try:
+        print(json.dumps(graph.load(file, mode="append").to_json()))
+    except OmnigraphError as error:
+        print(json.dumps(error.to_json()))
+    stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,116 @@
+"""Finding Java and starting Spark, on machines as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.spark.inputs import SCHEMA
+
+import omnigraph
+from omnigraph.errors import InvalidInput
+from omnigraph.spark.engine import choose_engine
+from omnigraph.spark.java import find_java_home
+from omnigraph.spark.tasks import STALL_VARIABLE, stall_seconds
+from omnigraph.write.load import LoadSpec
+
+
+def _java(home: Path, version: str) -> Path:
+    """Something that looks like a Java of this version."""
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text("#!/bin/sh\n")
+    (home / "bin" / "java").chmod(0o755)
+    (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    return home
+
+
+def test_a_java_home_that_is_new_enough_is_left_alone(tmp_path: Path) -> None:
+    home = _java(tmp_path / "java", "17.0.2")
+    assert find_java_home({"JAVA_HOME": str(home), "PATH": ""}) is None
+
+
+def test_the_java_of_the_path_is_used_when_the_named_one_is_too_old(tmp_path: Path) -> None:
+    old, new = _java(tmp_path / "old", "1.8.0_392"), _java(tmp_path / "new", "21.0.1")
+    found = find_java_home({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
+    assert found == str(new)
+
+
+def test_without_any_java_the_bundled_one_is_used(tmp_path: Path) -> None:
+    environ = {
+        "JAVA_HOME": str(tmp_path / "none"),
+        "OMNIGRAPH_CACHE_DIR": str(tmp_path),
+        "PATH": "",
+    }
+    home = find_java_home(environ)
+    assert home == str(tmp_path / "java")
+    java = Path(home) / "bin" / "java"
+    answer = subprocess.run(
+        [java, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, text=True
+    )
+    assert "version" in answer.stderr
+    assert find_java_home(environ) == home
+
+
+@pytest.mark.spark
+def test_the_command_line_loads_on_spark_on_a_machine_without_java(tmp_path: Path) -> None:
+    """No Java to be found; standard error says where the command goes, and nothing else."""
+    omnigraph.init(tmp_path / "g", SCHEMA)
+    data = tmp_path / "people.jsonl"
+    data.write_text("\n".join(f'{{"type":"Person","data":{{"name":"p{n}"}}}}' for n in range(50)))
+    tools = tmp_path / "bin"  # what Spark's scripts call, and no java
+    tools.mkdir()
+    for name in ("bash", "sh", "dirname", "basename", "ps", "uname", "cat", "env", "nice", "chmod"):
+        found = shutil.which(name)
+        if found is not None:
+            (tools / name).symlink_to(found)
+    environ = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
+    environ |= {"PATH": str(tools), "OMNIGRAPH_CACHE_DIR": str(tmp_path / "cache")}
+    command = "from omnigraph.cli.main import run; run()"
+    arguments = ["load", str(tmp_path / "g"), "--data", str(data), "--mode", "append"]
+    done = subprocess.run(
+        [sys.executable, "-c", command, *arguments, "--engine", "spark", "--json"],
+        capture_output=True,
+        text=True,
+        env=environ,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["total_entities"] == 50
+    assert [line.split()[:2] for line in done.stderr.splitlines()] == [["omnigraph", "load"]]
+
+
+@pytest.mark.parametrize(
+    ("engine", "size", "expected"),
+    [
+        (None, 100, "local"),
+        (None, (16 << 20) + 1, "spark"),
+        ("auto", 100, "local"),
+        ("spark", 100, "spark"),
+        ("local", (16 << 20) + 1, "local"),
+    ],
+)
+def test_the_engine_follows_the_size_of_the_input_unless_it_is_named(
+    engine: str | None, size: int, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMNIGRAPH_LOAD_ENGINE", raising=False)
+    assert choose_engine(engine, LoadSpec(b" " * size, "append")) == expected
+
+
+def test_the_environment_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_LOAD_ENGINE", "spark")
+    assert choose_engine(None, LoadSpec(b"", "append")) == "spark"
+    assert choose_engine("local", LoadSpec(b"", "append")) == "local"
+    monkeypatch.setenv("OMNIGRAPH_LOAD_ENGINE", "fast")
+    with pytest.raises(InvalidInput, match="'fast' is not an engine"):
+        choose_engine(None, LoadSpec(b"", "append"))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon"])
+def test_a_stall_time_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STALL_VARIABLE, text)
+    with pytest.raises(InvalidInput, match="number of seconds"):
+        stall_seconds()
