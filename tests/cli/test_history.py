@@ -222,6 +222,18 @@ class TestLog:
         assert listed("--type", "Knows") == [ids[0], ids[2]]
         assert listed("--until", "2020-01-01") == []
 
+    def test_tags_are_shown_with_their_commits(
+        self, inline: Program, graph: Graph, uri: str
+    ) -> None:
+        graph.tag("v1", graph.commits()[1].commit_id)
+        graph.tag("first", graph.commits()[1].commit_id)
+
+        lines = inline("commit", "list", uri).out.splitlines()
+        data = inline("commit", "list", uri, "--json").json["commits"]
+
+        assert [line.endswith("(first, v1)  people") for line in lines] == [False, True, False]
+        assert [commit.get("tags") for commit in data] == [None, ["first", "v1"], None]
+
     @pytest.mark.parametrize("flag", ["--graph", "--dag"])
     def test_the_drawing(self, inline: Program, graph: Graph, uri: str, flag: str) -> None:
         graph.create_branch("dev")

@@ -18,6 +18,7 @@ from omnigraph.errors import (
     ChangesRefused,
     CommitNotFound,
     CursorRejected,
+    HistoryReclaimed,
     InvalidInput,
     OmnigraphError,
     ResourceLimit,
@@ -366,6 +367,18 @@ class TestGaps:
         with pytest.raises(ChangeFeedGap) as caught:
             graph.commit_changes(ids[2])
         assert caught.value.details == {"first_unreadable_commit_id": ids[2]}
+
+    def test_the_history_of_an_entity_ends_where_it_was_cleaned_up(
+        self, cleaned: tuple[Graph, list[str], str]
+    ) -> None:
+        graph, ids, _ = cleaned
+
+        events = iter(graph.history("Person", "ana"))
+        with pytest.raises(HistoryReclaimed):
+            list(events)
+        with pytest.raises(HistoryReclaimed):
+            graph.blame("Person", "ana")
+        assert graph.commits(limit=1)[0].commit_id == ids[2]
 
 
 class TestBaseline:

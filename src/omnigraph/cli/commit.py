@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -92,34 +92,50 @@ def list_commits(
             raise InvalidInput(
                 "a drawing shows every commit", remedy="Leave the filters, --after and --json out."
             )
-        return Result(None, [], stream=_drawn(islice(handle.ancestry(branch), limit)))
+        drawn = _drawn(islice(handle.ancestry(branch), limit), _tags(handle))
+        return Result(None, [], stream=drawn)
     found = islice(handle.log(branch, filter=chosen, after=after), limit)
-    return Result(None, [], stream=_streamed(found, as_json=call.flags.json))
+    return Result(None, [], stream=_streamed(found, _tags(handle), as_json=call.flags.json))
 
 
-def _streamed(commits: Iterable[Commit], *, as_json: bool) -> Iterator[bytes]:
+def _tags(graph: omnigraph.Graph) -> dict[str, list[str]]:
+    """The names of commits that have some."""
+    found: dict[str, list[str]] = {}
+    for tag in graph.tags():
+        found.setdefault(tag.commit_id, []).append(tag.name)
+    return found
+
+
+def _streamed(
+    commits: Iterable[Commit], tags: Mapping[str, list[str]], *, as_json: bool
+) -> Iterator[bytes]:
     """As they are read: a line each, or one JSON object."""
     if not as_json:
         for commit in commits:
-            yield (_line(commit) + "\n").encode()
+            yield (_line(commit, tags) + "\n").encode()
         return
     yield b'{"commits": ['
     for number, commit in enumerate(commits):
-        yield f"{',' if number else ''}\n{json.dumps(commit.to_json())}".encode()
+        named = {"tags": tags[commit.commit_id]} if commit.commit_id in tags else {}
+        yield f"{',' if number else ''}\n{json.dumps(commit.to_json() | named)}".encode()
     yield b"\n]}\n"
 
 
-def _drawn(commits: Iterable[tuple[Commit, tuple[str, ...]]]) -> Iterator[bytes]:
-    described = ((commit.commit_id, parents, _line(commit)) for commit, parents in commits)
+def _drawn(
+    commits: Iterable[tuple[Commit, tuple[str, ...]]], tags: Mapping[str, list[str]]
+) -> Iterator[bytes]:
+    described = ((commit.commit_id, parents, _line(commit, tags)) for commit, parents in commits)
     return (f"{line}\n".encode() for line in draw(described))
 
 
-def _line(commit: Commit) -> str:
+def _line(commit: Commit, tags: Mapping[str, list[str]]) -> str:
+    names = ", ".join(tags.get(commit.commit_id, ()))
     cells = (
         commit.commit_id,
         shown_time(commit.created_at_us),
         commit.kind.ljust(KIND_WIDTH),
         (commit.actor or "-").ljust(ACTOR_WIDTH),
+        *([f"({names})"] if names else []),
         commit.message or "",
     )
     return "  ".join(cells).rstrip()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
+from omnigraph.errors import EntityNotFound, InvalidInput, ResourceLimit
 from omnigraph.history.lifeline import Lifeline, Moved, Seen
 from omnigraph.history.tokens import Scope
 from omnigraph.manifest.rows import Commit
@@ -53,7 +53,7 @@ class EntityHistory:
     lifeline: Lifeline
 
     def __iter__(self) -> Iterator[EntityEvent]:
-        moves, size = self._moves(None), BATCH_EVENTS
+        moves, size = self.lifeline.moves(), BATCH_EVENTS
         while batch := list(islice(moves, size)):
             yield from self._events(batch)
             size = min(size * 2, BATCH_EVENTS_MAX)
@@ -69,20 +69,11 @@ class EntityHistory:
         if page_token is not None:
             told = self._scope.decode("history", page_token)
             until = versions.index(told["before"])
-        found = list(islice(self._moves(until), limit + 1))
+        found = list(islice(self.lifeline.moves(until), limit + 1))
         token = None
         if len(found) > limit:
             token = self._scope.encode("history", {"before": versions[found[limit - 1].at]})
         return HistoryPage(self._events(found[:limit]), token)
-
-    def _moves(self, until: int | None) -> Iterator[Moved]:
-        try:
-            yield from self.lifeline.moves(until)
-        except TableNotFound as error:
-            raise HistoryReclaimed(
-                f"the older history of {self.lifeline.id!r} was cleaned up",
-                remedy="Ask for fewer events: the newer ones can be read.",
-            ) from error
 
     def _events(self, moves: list[Moved]) -> list[EntityEvent]:
         timeline, track = self.lifeline.state.timeline, self.lifeline.track
@@ -171,7 +162,10 @@ def _merged(lifeline: Lifeline, commit_id: str, names: set[str], set_to: Seen) -
     if source is None:
         return {}
     line, end = source
-    seen = line.find(end - 1) if end else None
+    try:
+        seen = line.find(end - 1) if end else None
+    except TableNotFound:
+        return {}  # cleaned up: the merge is the oldest commit that is known to have it
     if seen is None:
         return {}
     taken = {name for name in names if seen.values.get(name) == set_to.values[name]}

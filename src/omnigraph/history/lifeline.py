@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.errors import CommitNotFound
+from omnigraph.errors import CommitNotFound, HistoryReclaimed
 from omnigraph.history.window import Schemas
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -32,6 +32,7 @@ from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.delta import common_ancestor
 from omnigraph.storage.fingerprints import may_hold
+from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef
 
@@ -95,6 +96,15 @@ class Lifeline:
 
     def moves(self, until: int | None = None) -> Iterator[Moved]:
         """Every change, newest first; ``until`` begins before the version at a position."""
+        try:
+            yield from self._moves(until)
+        except TableNotFound as error:
+            raise HistoryReclaimed(
+                f"the older history of {self.id!r} was cleaned up",
+                remedy="Ask for a page of the newest events: they can be read.",
+            ) from error
+
+    def _moves(self, until: int | None) -> Iterator[Moved]:
         at = len(self.track) - 1 if until is None else until - 1
         seen = self.find(at) if at >= 0 else None
         while at >= 0:

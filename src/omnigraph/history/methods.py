@@ -93,7 +93,7 @@ class HistoryMethods:
         page_token: str | None = None,
     ) -> ChangesPage:
         """A page of what a commit changed, relative to its first parent."""
-        chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
+        chosen = _filter(kinds, types, ops)
         packer = Packer(limit, bytes_max)
         return commit_changes(
             self._repository, self._reader.schema, commit_id, chosen, packer, page_token
@@ -119,7 +119,7 @@ class HistoryMethods:
         polls give back the ``cursor``, or the ``next_page_token`` of a page that ended inside a
         block.
         """
-        feed = self._feed(branch, DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops)))
+        feed = self._feed(branch, _filter(kinds, types, ops))
         position = Position(start, cursor, page_token)
         return feed.poll(position, Packer(limit, bytes_max), commits_max)
 
@@ -135,7 +135,7 @@ class HistoryMethods:
 
         ``ops`` only counts for the cursor.
         """
-        chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
+        chosen = _filter(kinds, types, ops)
         return self._feed(branch, chosen).baseline()
 
     def follow(
@@ -153,7 +153,7 @@ class HistoryMethods:
         """Pages of the change feed as they come, until ``stop`` is set; never ends by itself."""
         if not interval_s > 0:
             raise InvalidInput(f"{interval_s} seconds is no interval", remedy="Wait longer.")
-        chosen = DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
+        chosen = _filter(kinds, types, ops)
         stopped = stop or threading.Event()
         position = Position(start, cursor)
         while not stopped.is_set():
@@ -192,6 +192,10 @@ class HistoryMethods:
         schema = self._reader.schema(SnapshotPins.of(found, state))
         owner = _type(schema, type)
         return Lifeline(self._repository, found, state, self._reader.schema, owner, id)
+
+
+def _filter(kinds: Iterable[str], types: Iterable[str], ops: Iterable[str]) -> DiffFilter:
+    return DiffFilter(frozenset(kinds), frozenset(types), frozenset(ops))
 
 
 def _type(schema: AcceptedSchema, given: str) -> NodeType | EdgeType:

@@ -20,10 +20,8 @@ from omnigraph.manifest.timeline import CREATED
 
 def find_commit(state: ManifestState, commit_id: str) -> Commit | None:
     """The commit with this id, if it is part of this branch's history."""
-    if not commit_id.isalnum():
-        return None  # not an id, and not to be spliced into a filter
-    found = _read(state, f"object_id = 'graph_commit:{commit_id}'")
-    return Commit.from_row(*found[0]) if found else None
+    at = state.timeline.places.get(commit_id)
+    return None if at is None else state.timeline.read_commits([at])[0]
 
 
 def get_commit(state: ManifestState, commit_id: str) -> Commit:
