@@ -69,10 +69,13 @@ def all_pairs(place: Path) -> list[Pair]:
 
 
 def sample(pairs: Sequence[Pair], count: int, seed: int = 3) -> list[Pair]:
-    """Always the same pairs: one for every failpoint first, then as they come."""
+    """Always the same pairs: one for every failpoint first, then as they come.
+
+    For a failpoint that is passed several times the last pass counts: it leaves most to recover.
+    """
     shuffled = sorted(pairs)
     random.Random(seed).shuffle(shuffled)
-    first = {pair.failpoint: pair for pair in reversed(shuffled)}
+    first = {pair.failpoint: pair for pair in sorted(shuffled, key=lambda pair: pair.nth)}
     rest = [pair for pair in shuffled if pair not in first.values()]
     return sorted([*first.values(), *rest][:count])
 

@@ -24,7 +24,7 @@ node City {
   size: I32?
 }
 edge Knows: Person -> Person { since: I32? }
-edge LivesIn: Person -> City @card(0..2)
+edge LivesIn: Person -> City @card(0..1000)
 """
 DOOMED = 3  # nodes a test may delete, each with edges in both directions
 
