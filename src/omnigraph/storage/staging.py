@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.blobs import is_blob_type
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import addresses
@@ -305,7 +306,8 @@ def _stage(
     changed, gone = delete_addresses(table, taken)
     new = [] if added is None or not added.num_rows else write_rows(table, added)
     if replacing is not None and replacement is not None:
-        new = keep_row_ids(write_rows(table, replacement), replacing.row_ids) + new
+        whole = _with_hidden(table, replacement, replacing.row_ids)
+        new = keep_row_ids(write_rows(table, whole), replacing.row_ids) + new
     return stage_fragments(
         table,
         kind,
@@ -391,16 +393,40 @@ def write_rows(table: PinnedTable, rows: pa.Table) -> list[Any]:
     """Write rows as unreferenced fragments beside the table's own."""
     from lance.fragment import write_fragments
 
+    schema = _written_schema(table, rows)
     with translated(f"staging rows for {table.ref.path}"):
         return list(
             write_fragments(
-                rows.cast(table.schema),
+                rows.select(schema.names).cast(schema),
                 table.dataset,
                 mode="append",
+                schema=schema,
                 # Which references are allowed was decided before; here they are only written.
                 allow_external_blob_outside_bases=True,
             )
         )
+
+
+def _written_schema(table: PinnedTable, rows: pa.Table) -> pa.Schema:
+    """The columns that rows are written with: the table's, and what they have of hidden ones."""
+    import pyarrow as pa
+
+    given = [field for field in table.hidden if field.name in rows.column_names]
+    return pa.schema([*table.schema, *given], metadata=table.schema.metadata)
+
+
+def _with_hidden(table: PinnedTable, rows: pa.Table, row_ids: np.ndarray[Any, Any]) -> pa.Table:
+    """Replacing rows with what the replaced ones hold in hidden columns: it may come back.
+
+    Hidden blobs do not travel: what a scan gives of them cannot be written.
+    """
+    kept = [field for field in table.hidden if not is_blob_type(field.type)]
+    if not kept or not rows.num_rows:
+        return rows
+    found = table.take(row_ids.tolist(), [field.name for field in kept])
+    for field in kept:
+        rows = rows.append_column(field, found[field.name].cast(field.type))
+    return rows
 
 
 def keep_row_ids(fragments: list[Any], row_ids: np.ndarray[Any, Any]) -> list[Any]:
