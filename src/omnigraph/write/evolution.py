@@ -36,7 +36,7 @@ from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTa
 from omnigraph.write.changes import writable
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.dropped import Revived, find_dropped
-from omnigraph.write.reshape import EntityType, Fills, column_changes, columns_for, reshaped
+from omnigraph.write.reshape import EntityType, column_changes, columns_for, reshaped
 from omnigraph.write.rows import accept_value
 from omnigraph.write.stored import StoredSnapshot
 
@@ -85,8 +85,6 @@ class Planned:
     before: AcceptedSchema
     after: AcceptedSchema
     plan: Plan
-    fills: Mapping[str, Fills]
-    """Stored values of new properties, by type key and name."""
     revived: Revived
     pins: Mapping[str, TablePin]
     """Where the tables are, by the type keys of the new schema."""
@@ -107,20 +105,20 @@ def plan_change(attempt: Attempt, change: SchemaChange) -> Planned:
     """What has to be done on the snapshot of an attempt. Reads no rows."""
     before, snapshot = attempt.schema, attempt.snapshot
     revived = find_dropped(attempt.repository, attempt.state, before, change.undrop)
-    after = accept_schema(
+    accepted = accept_schema(
         change.text, name=change.name, previous=revived.added_to(before), mint=new_ulid
     )
-    fills = _fills(before, after, change.backfill)
+    after, filled = _filled(before, accepted, change.backfill)
     facts = PlanFacts(
         mode="hard" if change.allow_data_loss else "soft",
-        filled=frozenset(f"{key}.{name}" for key, given in fills.items() for name in given),
+        filled=filled,
         empty=frozenset(key for key, pin in snapshot.pins.items() if pin.rows == 0),
         revived=revived.by_identity(),
     )
     plan = plan_schema(before, after, facts=facts)
     keys = {pin.type_id: pin for pin in (*revived.pins.values(), *snapshot.pins.values())}
     pins = {t.key: keys[t.type_id] for t in after.types() if t.type_id in keys}
-    return Planned(before, after, plan, fills, revived, pins)
+    return Planned(before, after, plan, revived, pins)
 
 
 class Evolution:
@@ -170,10 +168,10 @@ class Evolution:
                 continue
             table = self._repository.tables.open(pin.ref)
             rows = table.scan(columns_for(before, rules))
-            fills = planned.fills.get(after.key)
-            rows = reshaped(rows, before, rules, fills)
-            image[after.key] = TypeImage(rows, replaces_all=True, fresh=True)
-            reduced = _with_type(reduced, rules)
+            image[after.key] = TypeImage(
+                reshaped(rows, before, rules), replaces_all=True, fresh=True
+            )
+            reduced = with_type(reduced, rules)
             if pin.key in snapshot.pins and snapshot.pins[pin.key].ref == pin.ref:
                 reads[pin.key] = pin.ref
         if image:
@@ -234,9 +232,7 @@ class _Staging:
         pin = self._planned.pins[after.key]
         revived = pin.key not in self._snapshot.pins or self._snapshot.pins[pin.key] != pin
         table = self._repository.tables.open(pin.ref)
-        fills = self._planned.fills.get(after.key, {})
-        stored = table.dataset.schema.names
-        changes = column_changes(before, after, fills, stored, hard=hard)
+        changes = column_changes(before, after, table.dataset.schema.names, hard=hard)
         if changes and revived:
             raise SchemaChangeRefused(
                 f"{after.kind} type {after.name} cannot be brought back and changed at once",
@@ -275,29 +271,35 @@ def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityTyp
     return found
 
 
-def _with_type(schema: AcceptedSchema, item: EntityType) -> AcceptedSchema:
+def with_type(schema: AcceptedSchema, item: EntityType) -> AcceptedSchema:
+    """The schema with another version of one of its types."""
     if isinstance(item, NodeType):
         return replace(schema, nodes={**schema.nodes, item.name: item})
     return replace(schema, edges={**schema.edges, item.name: item})
 
 
-def _fills(
+def _filled(
     before: AcceptedSchema, after: AcceptedSchema, given: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Values for new properties as stored ones, by type key and name."""
+) -> tuple[AcceptedSchema, frozenset[str]]:
+    """The schema with the values that were given for new properties, and which those are."""
     known = {item.property_id for t in before.types() for item in t.properties.values()}
-    fills: dict[str, dict[str, Any]] = {}
+    filled = []
     for place, value in given.items():
         type_name, _, name = place.partition(".")
         owner = next((t for t in after.types() if type_name in (t.name, t.key)), None)
         item = None if owner is None else owner.properties.get(name)
-        if owner is None or item is None or item.property_id in known:
+        fill = None if owner is None or item is None else accept_value(owner, name, value)
+        if owner is None or item is None or (item.property_id in known and item.fill != fill):
             raise InvalidInput(
                 f"{place!r} is no property that this schema adds",
                 remedy="Name a new property as Type.property.",
             )
-        fills.setdefault(owner.key, {})[name] = accept_value(owner, name, value)
-    return fills
+        if item.property_id in known:
+            continue  # the same change was made before
+        item = replace(item, fill=fill)
+        after = with_type(after, replace(owner, properties={**owner.properties, name: item}))
+        filled.append(f"{owner.key}.{name}")
+    return after, frozenset(filled)
 
 
 def _require_allowed(report: Report) -> None:

@@ -87,6 +87,7 @@ class Undo:
             states = {"base": base or target, "source": source, "target": target}
             rules = merge.rules(target) if isinstance(merge, MergeOptions) else merge
             preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
+            _require_comparable(states, rules)
             plan = plan_merge(preparer, self._repository, states, rules)
             raise_conflicts(plan.conflicts, doing)
             plans.append(plan)
@@ -114,6 +115,21 @@ class Undo:
         snapshot = resolve(self._repository, target)
         manifest = self._repository.manifest(snapshot.branch).current()
         return State(snapshot, cached_schema(manifest, snapshot.schema_hash))
+
+
+def _require_comparable(states: Mapping[str, State], rules: MergeRules) -> None:
+    """A change of the schema is not undone or repeated entity by entity; nor is a dropped type."""
+    base, source, target = (states[name] for name in ("base", "source", "target"))
+    if base is not target and base.schema.digest != source.schema.digest:
+        raise SchemasDiffer(
+            "this commit changed the schema", remedy="Apply the schema that you want instead."
+        )
+    living = {item.incarnation for item in target.schema.types()}
+    for key in rules.only or ():
+        if source.schema.type(key).incarnation not in living:
+            raise SchemasDiffer(
+                f"{key} was dropped since", remedy="Bring it back with `schema apply --undrop`."
+            )
 
 
 def reset(
