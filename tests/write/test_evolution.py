@@ -13,12 +13,15 @@ import pytest
 import omnigraph
 from omnigraph.errors import (
     ChangesRefused,
+    HistoryReclaimed,
     NotFound,
+    OmnigraphError,
     SchemaChanged,
     SchemaChangeRefused,
     TypeNotFound,
 )
 from omnigraph.graph import Graph
+from omnigraph.storage import failpoints
 from omnigraph.syntax import SourceError
 
 MUS = """
@@ -453,3 +456,75 @@ def test_nothing_comes_back_that_was_not_dropped(graph: Graph) -> None:
     for name in ("Nobody", "Curator.email", "Nobody.email"):
         with pytest.raises(NotFound):
             graph.apply_schema(ADD_BIO, undrop=[name])
+
+
+# -- dropping for good -----------------------------------------------------------------------------
+
+
+def bytes_below(graph: Graph, word: bytes) -> list[str]:
+    where = Path(graph.uri.removeprefix("file://"))
+    tables = [where / "nodes", where / "edges"]
+    files = [path for table in tables for path in table.rglob("*") if path.is_file()]
+    return [str(path) for path in files if word in path.read_bytes()]
+
+
+def test_V_14_a_property_is_gone_for_good(graph: Graph) -> None:
+    with graph.write() as w:
+        w.update("Curator", "cyd", {"email": "secret-word"})
+        w.delete("Curator", "bob")
+    before = graph.snapshot().commit_id
+    assert bytes_below(graph, b"secret-word")
+    result = graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True)
+    assert [step.mode for step in result.plan.steps] == ["hard"]
+    assert bytes_below(graph, b"secret-word") == []
+    assert entities(graph, "Curator")["ada"] == {
+        "age": 36,
+        "handle": "ada",
+        "level": "senior",
+        "tags": None,
+    }
+    with pytest.raises(OmnigraphError):
+        entities(graph, "Curator", at=before)
+    with pytest.raises(NotFound):
+        graph.apply_schema(MUS, undrop=["Curator.email"])
+    with graph.write() as w:
+        w.update("Curator", "ada", {"age": 1})
+    graph.build_indexes()
+    assert set(entities(omnigraph.open(graph.uri), "Curator")) == {"ada", "cyd"}
+    with pytest.raises(HistoryReclaimed):
+        list(graph.history("node:Curator", "ada"))
+
+
+def test_V_14_G09_types_are_gone_for_good(graph: Graph) -> None:
+    path = graph.snapshot().pin("node:Hall").ref.path
+    graph.apply_schema(WITHOUT_HALL, allow_data_loss=True)
+    with pytest.raises(NotFound):
+        graph.apply_schema(MUS, undrop=["Hall", "Guards"])
+    graph.apply_schema(MUS)
+    assert graph.snapshot().pin("node:Hall").ref.path != path
+    assert entities(graph, "Hall") == {}
+
+
+def test_V_14_nothing_is_removed_that_others_hold(graph: Graph) -> None:
+    graph.create_branch("side")
+    graph.tag("v1")
+    with pytest.raises(SchemaChangeRefused, match="branch side, tag v1"):
+        graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True)
+    with pytest.raises(SchemaChangeRefused, match="branch side, tag v1"):
+        graph.apply_schema(WITHOUT_HALL, allow_data_loss=True)
+    graph.delete_branch("side")
+    graph.delete_tag("v1")
+    assert graph.apply_schema(WITHOUT_HALL, allow_data_loss=True).applied
+
+
+def test_V_14_a_removal_that_was_cut_short_is_finished(graph: Graph) -> None:
+    with graph.write() as w:
+        w.update("Curator", "cyd", {"email": "secret-word"})
+    failpoints.arm("purge.before_files", "error")
+    try:
+        assert graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True).purge_pending
+    finally:
+        failpoints.disarm_all()
+    assert bytes_below(graph, b"secret-word")
+    assert set(entities(omnigraph.open(graph.uri), "Curator")) == {"ada", "bob", "cyd"}
+    assert bytes_below(graph, b"secret-word") == []

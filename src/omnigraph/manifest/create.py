@@ -38,6 +38,9 @@ from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY
 
 log = logging.getLogger("omnigraph.init")
 
+PURGED = "PURGED"
+"""An object at a path whose table was removed for good: a path is never used twice."""
+
 
 def create_graph(
     location: Location,
@@ -113,6 +116,8 @@ def create_table(
     columns = table_schema(entity_type)
     try:
         path = table_path(entity_type.key)
+        if kind != "init" and repository.objects.exists(f"{path}/{PURGED}"):
+            raise TableExists(f"{path} was used before")
         table = repository.tables.create(path, columns, properties)
     except (TableExists, TableNotFound):
         # Another lifetime's, or left behind, or being made, or removed, by whoever races this one.

@@ -40,6 +40,7 @@ class Kind(StrEnum):
     PROTECTION = "protection"
     ABANDONED = "abandoned"
     IDEMPOTENCY = "idempotency"
+    PURGE = "purge"
 
 
 HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})

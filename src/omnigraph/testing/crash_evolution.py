@@ -8,6 +8,11 @@ from omnigraph.testing.crash_writers import make_graph, rows
 
 RENAMED = (("email: String?", "mail: String?"), ("since: I32?", "year: I32?"))
 """What the writes with the numbers 0 and 1 rename."""
+GONE = (
+    ("  email: String? @unique\n", "edge LivesIn: Person -> City @card(0..1000)\n"),
+    ("  size: I32?\n",),
+)
+"""What they drop for good."""
 
 
 def columns(graph: Graph, key: str) -> set[str]:
@@ -81,6 +86,33 @@ class ApplyValues(WriterKind):
             "person": all(row.get(name) == 7 for row in rows(graph, "node:Person")),
             "city": all(row.get(name) == 0.5 for row in rows(graph, "node:City")),
         }
+
+
+@writer_kind
+class ApplyForGood(WriterKind):
+    """A property and an edge type go for good: tables are copied, and old files removed."""
+
+    name = "schema apply for good"
+    copyable = False
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri)
+
+    def write(self, target: Target, number: int) -> None:
+        graph = target.graph
+        gone = GONE[number]
+        text = edited(graph, *((line, "") for line in gone))
+        graph.apply_schema(text, allow_data_loss=True, actor="writer")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        schema = graph.schema()
+        if number == 0:
+            return {
+                "property": "email" not in columns(graph, "node:Person"),
+                "type": "edge:LivesIn" not in graph.snapshot().pins,
+                "schema": "email" not in schema.nodes["Person"].properties,
+            }
+        return {"property": "size" not in columns(graph, "node:City")}
 
 
 @writer_kind

@@ -7,18 +7,18 @@ name, which every write requires. Nothing here moves or publishes a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
+from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import Report, TypeImage, evaluate
-from omnigraph.errors import InvalidInput, NotAvailable, SchemaChangeRefused
+from omnigraph.errors import InvalidInput, OmnigraphError, SchemaChangeRefused
 from omnigraph.ids import new_ulid
-from omnigraph.manifest.create import create_table, discard_tables
+from omnigraph.manifest.create import discard_tables
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit, Row, TablePin
-from omnigraph.manifest.schemas import schema_id, schema_row
+from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import (
     AcceptedSchema,
@@ -31,16 +31,15 @@ from omnigraph.schema import (
     tightened,
 )
 from omnigraph.schema.plan import TYPE_CHANGE
-from omnigraph.storage.columns import ColumnChange, stage_columns
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
-from omnigraph.write.changes import writable
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.dropped import Revived, find_dropped
-from omnigraph.write.reshape import EntityType, column_changes, columns_for, reshaped
+from omnigraph.write.evolving import Planned, SchemaStaging
+from omnigraph.write.purge import finish_purges
+from omnigraph.write.reshape import EntityType, columns_for, reshaped
 from omnigraph.write.rows import accept_value
 from omnigraph.write.stored import StoredSnapshot
 
-APPLY_KIND = "schema_apply"
+log = logging.getLogger("omnigraph.schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,8 @@ class SchemaResult:
 
     plan: Plan
     commit: Commit | None
+    purge_pending: bool = False
+    """Whether files of what was dropped for good are still there; the next opening goes on."""
 
     @property
     def applied(self) -> bool:
@@ -75,30 +76,9 @@ class SchemaResult:
         if self.commit is not None:
             body["graph_manifest_version"] = self.commit.manifest_version
             body["graph_commit_id"] = self.commit.commit_id
+        if self.purge_pending:
+            body["purge_pending"] = True
         return {**body, "steps": told["steps"]}
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan on one snapshot, with everything it was made from."""
-
-    before: AcceptedSchema
-    after: AcceptedSchema
-    plan: Plan
-    revived: Revived
-    pins: Mapping[str, TablePin]
-    """Where the tables are, by the type keys of the new schema."""
-
-    @property
-    def is_nothing(self) -> bool:
-        return not self.plan.steps and self.before.hash == self.after.hash
-
-    def pairs(self) -> Iterator[tuple[EntityType | None, EntityType]]:
-        """Every type of the new schema with what it was; None for one that is new."""
-        olds: dict[str, EntityType] = {t.type_id: t for t in self.revived.types}
-        olds |= {t.type_id: t for t in self.before.types()}
-        for after in self.after.types():
-            yield olds.get(after.type_id), after
 
 
 def plan_change(attempt: Attempt, change: SchemaChange) -> Planned:
@@ -137,9 +117,17 @@ class Evolution:
             retry=lambda: True,
             digest=lambda: repr(self._change),
         )
-        if self._planned is None:  # an earlier request with the same idempotency key did it
-            return SchemaResult(Plan(()), done.commit)
-        return SchemaResult(self._planned.plan, done.commit)
+        # None: an earlier request with the same idempotency key did it.
+        plan = Plan(()) if self._planned is None else self._planned.plan
+        return SchemaResult(plan, done.commit, self._purge_pending(options.branch))
+
+    def _purge_pending(self, branch: str) -> bool:
+        """Remove what was dropped for good; the change itself is done whatever becomes of this."""
+        try:
+            return not finish_purges(self._repository, self._repository.branch(branch))
+        except OmnigraphError as error:
+            log.warning("what was dropped is not removed yet: %s", error.message)
+            return True
 
     def _prepare(
         self, attempt: Attempt, info: WriteInfo
@@ -148,11 +136,10 @@ class Evolution:
         self._made = []
         self._planned = planned = plan_change(attempt, self._change)
         _require_supported(planned.plan)
-        _require_soft(planned.plan)
         if planned.is_nothing:
             return None, {}
         reads = self._validate(attempt.snapshot, planned)
-        work = _Staging(self._repository, attempt.snapshot, planned, info, self._made)
+        work = SchemaStaging(self._repository, attempt.snapshot, planned, info, self._made)
         prepared = work.prepare(hard=self._change.allow_data_loss)
         return replace(prepared, reads={**prepared.reads, **reads}), {}
 
@@ -180,86 +167,6 @@ class Evolution:
             evaluate(reduced, image, stored, report)
             _require_allowed(report)
         return reads
-
-
-class _Staging:
-    """Stages the tables of a plan and collects the rows that publish it."""
-
-    def __init__(
-        self,
-        repository: Repository,
-        snapshot: SnapshotPins,
-        planned: Planned,
-        info: WriteInfo,
-        made: list[str],
-    ) -> None:
-        self._repository = repository
-        self._snapshot = snapshot
-        self._planned = planned
-        self._info = info
-        self._made = made
-        self._operation_id = new_ulid()
-        self._put: list[Row] = [schema_row(planned.after)]
-        self._tables: list[PreparedTable] = []
-        self._reads: dict[str, Any] = {}
-
-    def prepare(self, *, hard: bool) -> PreparedWrite:
-        for before, after in self._planned.pairs():
-            if before is None:
-                self._create(after)
-            else:
-                self._change(before, after, hard=hard)
-        kept = {item.key for item in self._planned.after.types()}
-        return PreparedWrite(
-            self._operation_id,
-            self._snapshot,
-            self._info,
-            tuple(self._tables),
-            reads=self._reads,
-            put=tuple(self._put),
-            drop=tuple(f"table:{key}" for key in self._snapshot.pins if key not in kept),
-            schema_hash=schema_id(self._planned.after),
-        )
-
-    def _create(self, owner: NodeType | EdgeType) -> None:
-        branch = self._snapshot.branch.incarnation
-        pin = create_table(
-            self._repository, owner, self._operation_id, self._made, kind=APPLY_KIND, owner=branch
-        )
-        self._put += [pin.to_row(), pin.to_version_row()]
-
-    def _change(self, before: EntityType, after: EntityType, *, hard: bool) -> None:
-        pin = self._planned.pins[after.key]
-        revived = pin.key not in self._snapshot.pins or self._snapshot.pins[pin.key] != pin
-        table = self._repository.tables.open(pin.ref)
-        changes = column_changes(before, after, table.dataset.schema.names, hard=hard)
-        if changes and revived:
-            raise SchemaChangeRefused(
-                f"{after.kind} type {after.name} cannot be brought back and changed at once",
-                remedy="Bring it back as it was first, then change it.",
-            )
-        if changes:
-            staged = self._stage(pin, table, changes)
-            becomes = None if after.key == pin.key else after.key
-            self._tables.append(PreparedTable(pin, staged, becomes))
-        elif revived or after.key != pin.key:
-            moved = replace(pin, key=after.key, removed=None)
-            self._put += [moved.to_row(), moved.to_version_row()]
-            if not revived:
-                self._reads[pin.key] = pin.ref
-
-    def _stage(self, pin: TablePin, table: PinnedTable, changes: list[ColumnChange]) -> StagedWrite:
-        tables, branch = self._repository.tables, self._snapshot.branch
-        properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: APPLY_KIND}
-        if pin.owner != branch.incarnation:
-            table = writable(self._repository, pin, branch)
-
-        def fork() -> PinnedTable:
-            if table.ref != pin.ref:
-                return table  # it is a fresh fork already
-            return tables.open(tables.fork(pin.ref, new_ulid()))
-
-        return stage_columns(tables, table, changes, properties, fork)
 
 
 def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityType | None:
@@ -316,16 +223,6 @@ def _require_allowed(report: Report) -> None:
             "total": report.total,
         },
     )
-
-
-def _require_soft(plan: Plan) -> None:
-    if any(
-        step.kind in ("drop_type", "drop_property") and step.mode == "hard" for step in plan.steps
-    ):
-        raise NotAvailable(
-            "dropping for good is not available yet",
-            remedy="Apply without --allow-data-loss: what is dropped is hidden, its data stays.",
-        )
 
 
 def _require_supported(plan: Plan) -> None:
