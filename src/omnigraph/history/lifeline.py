@@ -2,9 +2,8 @@
 
 A stored row says which version wrote it last. So the walk goes from one change of the entity to the
 one before it, over whatever happened to others in between: the version just before a change holds
-the row as it was, under the same row id. Where an entity was absent, only versions that removed
-something are looked at. Where a branch was reset, versions do not descend from each other; there
-the entity is looked up by id.
+the entity as it was, if it existed. Where an entity was absent, only versions that removed
+something are looked at. Where a branch was reset, versions do not descend from each other.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from omnigraph.storage.delta import common_ancestor
 from omnigraph.storage.fingerprints import may_hold
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.staging import membership
-from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef
+from omnigraph.storage.tables import PinnedTable, TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 PINS_READ: Final = 64
 PINS_READ_MAX: Final = 4_096
 """Published versions whose rows are fetched together while looking for a removal: ever more."""
-_CREATED: Final = "_row_created_at_version"
 _WRITTEN: Final = "_row_last_updated_at_version"
 
 
@@ -50,9 +48,8 @@ _WRITTEN: Final = "_row_last_updated_at_version"
 class Seen:
     """An entity as one version holds it."""
 
-    row_id: int
-    created: int
     written: int
+    """The version of the table that wrote it."""
     image: dict[str, Any]
     values: dict[str, str]
     """By identity of the property (ends by name), each in its exact spelling."""
@@ -115,7 +112,7 @@ class Lifeline:
                 continue
             start = self._run_start(at)
             made = self._first_since(seen.written, start, at)
-            earlier = self._earlier(seen, made, start)
+            earlier = self.find(made - 1) if made else None
             move = Moved(made, earlier, seen)
             if earlier is None or move.changed():
                 yield move
@@ -127,9 +124,9 @@ class Lifeline:
 
         table = self.repository.tables.open(self.ref(at))
         owner = self._owner(at)
-        columns = [*(column.name for column in owner.columns()), _CREATED, _WRITTEN]
+        columns = [*(column.name for column in owner.columns()), _WRITTEN]
         condition = membership("id", pa.array([self.id]))
-        return self._seen(owner, table, table.scan(columns, condition, with_row_id=True))
+        return self._seen(owner, table, table.scan(columns, condition))
 
     def at_commit(self, commit_id: str) -> tuple[Lifeline, int] | None:
         """The same entity on the branch that made a commit, and how many versions it had then.
@@ -149,18 +146,6 @@ class Lifeline:
         return None
 
     # -- from one change to the one before ---------------------------------------------------------
-
-    def _earlier(self, seen: Seen, made: int, start: int) -> Seen | None:
-        """The entity just before the version that wrote it as ``seen``."""
-        if made == 0:
-            return None
-        before = made - 1
-        if made > start and seen.created <= self.ref(before).version:
-            owner = self._owner(before)
-            columns = [*(c.name for c in owner.columns()), _CREATED, _WRITTEN, ROW_ID]
-            table = self.repository.tables.open(self.ref(before))
-            return self._seen(owner, table, table.take([seen.row_id], columns))
-        return self.find(before)
 
     def _last_seen(self, at: int) -> tuple[int, Seen | None]:
         """The newest older position at which the entity existed; -1 when it never did."""
@@ -255,5 +240,4 @@ class Lifeline:
             for column in owner.columns()
             if column.name != "id"
         }
-        row_id, created, written = (rows[n][0].as_py() for n in (ROW_ID, _CREATED, _WRITTEN))
-        return Seen(row_id, created, written, image_of(row), values)
+        return Seen(rows[_WRITTEN][0].as_py(), image_of(row), values)

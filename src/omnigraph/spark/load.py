@@ -365,21 +365,21 @@ class SparkLoad:
             rows = sum(fragment.physical_rows for fragment in written)
             return stage_replacement(table, written, rows, properties)
         merged = findings.merged.get(key, [])
-        replaced = [fragment for part in merged for fragment in part.replaced]
-        added = [fragment for part in merged for fragment in part.added] + written
-        if not replaced and not added:
+        written += [fragment for part in merged for fragment in part.fragments]
+        if not written:
             return None
         taken = [part.addresses for part in merged if part.addresses is not None]
+        replaced = sum(map(len, taken))
         changed, gone = delete_replaced(self._tasks, self._required_site, table, taken)
         return stage_fragments(
             table,
             "upsert" if self._spec.mode == "merge" else "insert",
             properties,
-            new=replaced + added,
+            new=written,
             changed=changed,
             gone=gone,
-            rows_inserted=sum(fragment.physical_rows for fragment in added),
-            rows_updated=sum(fragment.physical_rows for fragment in replaced),
+            rows_inserted=sum(fragment.physical_rows for fragment in written) - replaced,
+            rows_updated=replaced,
         )
 
     @property

@@ -22,7 +22,6 @@ ROWS_PER_TASK: Final = 2 << 20
 """Stored rows that one task reads: some columns of them, a few hundred megabytes at most."""
 
 ADDRESS: Final = "_rowaddr"
-ROW_ID: Final = "_rowid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +53,11 @@ def shelve_stored(task: StoredTask) -> Shelf:
     rows = table.scan(
         sorted({name for item in task.wanted for name in item.columns}),
         fragment_ids=task.fragment_ids,
-        with_row_id=located,
         with_row_address=located,
     )
     shelving = Shelving(site.buckets)
     for item in task.wanted:
-        names = [*item.columns, *((ROW_ID, ADDRESS) if item.located else ())]
+        names = [*item.columns, *((ADDRESS,) if item.located else ())]
         if isinstance(item.by, str):
             shelving.add(item.name, rows.select(names), rows[item.by])
         else:
