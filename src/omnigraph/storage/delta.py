@@ -117,6 +117,12 @@ def rows_at(table: PinnedTable, places: Any, columns: Sequence[str]) -> Iterator
         )
 
 
+def touched_fragments(before: PinnedTable, after: PinnedTable) -> list[int]:
+    """The fragments of a version from which a row may be missing in a later one."""
+    kept = after.fragments
+    return [name for name, fragment in before.fragments.items() if kept.get(name) != fragment]
+
+
 # -- along one line of versions --------------------------------------------------------------------
 
 
