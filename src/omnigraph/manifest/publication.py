@@ -73,9 +73,11 @@ class TableChange:
     inserts: bool
     owner: str  # incarnation of the branch whose own copy of the table this is
     removed: Fingerprints = None
+    becomes: str | None = None  # the type key it has from now on, where the type is renamed
 
     def apply(self, pin: TablePin) -> TablePin:
-        return pin.moved(
+        named = pin if self.becomes is None else replace(pin, key=self.becomes)
+        return named.moved(
             self.ref,
             rows=self.rows,
             transaction=self.transaction,

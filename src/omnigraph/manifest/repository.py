@@ -16,6 +16,7 @@ from omnigraph.manifest.branches import MAIN_BRANCH, Branch, get_branch
 from omnigraph.manifest.format import check_stamp
 from omnigraph.manifest.manifest import Manifest
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit
+from omnigraph.manifest.schemas import type_keys
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.lance_errors import TableNotFound
@@ -132,6 +133,9 @@ class Repository:
     def _at(
         self, branch: Branch, state: ManifestState, commit: Commit, version: int
     ) -> SnapshotPins:
-        pins = history.pins_at(state, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
+        # Only what the schema names: a type that was renamed or dropped has older rows, too.
+        keys = type_keys(state, schema_hash)
+        found = history.pins_at(state, version)
+        pins = {key: pin for key, pin in found.items() if key in keys}
         return SnapshotPins(branch, version, commit.commit_id, schema_hash, pins)

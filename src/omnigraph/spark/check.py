@@ -29,7 +29,7 @@ from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
 from omnigraph.spark.stage import FINAL, Site, shelve_tuples, shelve_values, without_places
 from omnigraph.spark.stored import ADDRESS, StoredBucket
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.staging import write_rows
+from omnigraph.storage.staging import with_hidden, write_rows
 from omnigraph.write.gather import in_order, places
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def _merge(
         stored = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
     if stored is not None and stored.num_rows:
         merged.addresses = stored[ADDRESS].to_numpy().astype(np.uint64)
+        rows = with_hidden(table, rows, merged.addresses)
     hit("task.before_files")
     if rows.num_rows:
         merged.fragments = write_rows(table, rows)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX, Report
-from omnigraph.errors import InvalidInput, PreconditionFailed, ReadSetConflict
+from omnigraph.errors import InvalidInput, PreconditionFailed, SchemaChanged
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
@@ -316,7 +316,7 @@ class SparkLoad:
         self, attempt: Attempt, info: WriteInfo
     ) -> tuple[PreparedWrite, Mapping[str, Any]]:
         if attempt.snapshot.schema_hash != self._schema_hash:
-            raise ReadSetConflict("schema", self._schema_hash, attempt.snapshot.schema_hash)
+            raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         refs = self._current_refs(attempt)
         findings = self._checked(attempt)
         operation_id = new_ulid()

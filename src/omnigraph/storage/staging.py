@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.blobs import is_blob_type
+from omnigraph.storage.delta import rows_at
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import addresses
@@ -275,6 +277,8 @@ def _stage(
     changed, gone = delete_addresses(table, taken)
     count = 0 if written is None else written.num_rows
     updated = 0 if replaced is None else len(replaced)
+    if written is not None and replaced is not None:
+        written = with_hidden(table, written, replaced.addresses)
     return stage_fragments(
         table,
         kind,
@@ -360,16 +364,44 @@ def write_rows(table: PinnedTable, rows: pa.Table) -> list[Any]:
     """Write rows as unreferenced fragments beside the table's own."""
     from lance.fragment import write_fragments
 
+    schema = _written_schema(table, rows)
     with translated(f"staging rows for {table.ref.path}"):
         return list(
             write_fragments(
-                rows.cast(table.schema),
+                rows.select(schema.names).cast(schema),
                 table.dataset,
                 mode="append",
+                schema=schema,
                 # Which references are allowed was decided before; here they are only written.
                 allow_external_blob_outside_bases=True,
             )
         )
+
+
+def _written_schema(table: PinnedTable, rows: pa.Table) -> pa.Schema:
+    """The columns that rows are written with: the table's, and what they have of hidden ones."""
+    import pyarrow as pa
+
+    given = [field for field in table.hidden if field.name in rows.column_names]
+    return pa.schema([*table.schema, *given], metadata=table.schema.metadata)
+
+
+def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, Any]) -> pa.Table:
+    """Replacing rows with what the replaced ones, at these addresses, hold in hidden columns.
+
+    It may come back. Hidden blobs do not travel: what a scan gives of them cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kept = [field for field in table.hidden if not is_blob_type(field.type)]
+    if not kept or not len(replaced):
+        return rows
+    found = pa.concat_tables(rows_at(table, replaced, ["id", *(field.name for field in kept)]))
+    at = pc.index_in(rows["id"], value_set=_as_array(found["id"]))
+    for field in kept:
+        rows = rows.append_column(field, found[field.name].cast(field.type).take(at))
+    return rows
 
 
 def _changing_fields(table: PinnedTable) -> list[int]:
