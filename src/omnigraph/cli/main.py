@@ -36,6 +36,7 @@ NOUNS: Final = {
     "reset": ("reset", "Take a branch back to an older commit."),
     "index": ("index", "List, build and drop the indexes of a graph."),
     "optimize": ("optimize", "Join small files and bring indexes up to date."),
+    "cleanup": ("cleanup", "Remove old history and what dead writers left."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),
     "fmt": ("fmt", "Lay schema and query files out."),

@@ -14,6 +14,7 @@ from omnigraph.ids import SYSTEM_CLOCK, Clock
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, get_branch
 from omnigraph.manifest.format import check_stamp
+from omnigraph.manifest.horizon import kept_version, protected_versions, reclaimed
 from omnigraph.manifest.manifest import Manifest
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -132,6 +133,18 @@ class Repository:
     def _at(
         self, branch: Branch, state: ManifestState, commit: Commit, version: int
     ) -> SnapshotPins:
-        pins = history.pins_at(state, version)
+        kept = kept_version(state, version)
+        if kept is None:
+            kept = self._held(branch, state, commit, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
-        return SnapshotPins(branch, version, commit.commit_id, schema_hash, pins)
+        pins = history.pins_at(state, kept)
+        return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins)
+
+    def _held(self, branch: Branch, state: ManifestState, commit: Commit, version: int) -> int:
+        """A version below the horizon at which a commit is still there, or a typed error."""
+        held = protected_versions(self.main.current(), branch)
+        for candidate in (version, *(v for id, v in held if id == commit.commit_id)):
+            pins = history.pins_at(state, candidate).values()
+            if all(self.tables.has_version(pin.ref) for pin in pins):
+                return candidate
+        raise reclaimed(f"commit {commit.commit_id}", commit.commit_id)

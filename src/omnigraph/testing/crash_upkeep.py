@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from omnigraph.graph import Graph
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
 from omnigraph.testing.crash_writers import insert_neighbourhood, make_graph
+from omnigraph.write.retention import READER_GRACE_VARIABLE
 
+DEAD = b'{"owner": {"host": "gone", "pid": 1, "started": "never"}}'
 SMALL_WRITES = 3  # enough that every type has files to be joined
 
 
@@ -95,3 +99,29 @@ class DropIndexes(WriterKind):
         dropped = "node:Person" if number == 0 else "node:City"
         found = [i for i in graph.indexes() if i.type_key == dropped]
         return {f"{i.property} {i.kind}": i.parts == 0 for i in found}
+
+
+@writer_kind
+class Cleanup(WriterKind):
+    """Old versions and files of every table go, and what dead loads left."""
+
+    name = "cleanup"
+    copyable = False
+
+    def prepare(self, uri: str) -> None:
+        graph = untidy_graph(uri, "side")
+        for number in range(SMALL_WRITES):
+            insert_neighbourhood(graph, 80 + number, "main")
+        graph.optimize()
+        graph._repository.objects.put("_staging/01M7H4DSR3ACYWZH05C863YXQ3/intent.json", DEAD)
+
+    def write(self, target: Target, number: int) -> None:
+        os.environ[READER_GRACE_VARIABLE] = "0"  # nobody reads the older states
+        target.graph.cleanup(keep=1, confirm=True)
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        """What a branch says never depends on a cleanup; old states go one by one."""
+        for branch in ("main", "side"):
+            for pin in graph.snapshot(branch).pins.values():
+                assert graph._repository.tables.open(pin.ref).scan().num_rows == pin.rows
+        return {"horizon": bool(graph._repository.main.current().horizon)}

@@ -1,15 +1,24 @@
 """The maintaining half of a graph handle: what keeps a graph small and quick, as methods.
 
-None of them adds a commit or changes an answer.
+None of them adds a commit or changes what a branch says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from omnigraph.commit.leases import held
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.targets import resolve
+from omnigraph.write.cleanup import CleanupReport, cleanup
 from omnigraph.write.indexes import IndexReport, bring_up_to_date, drop_indexes, list_indexes
 from omnigraph.write.optimize import Optimized, optimize
+from omnigraph.write.retention import Policy
 
 
 class UpkeepMethods:
@@ -38,6 +47,35 @@ class UpkeepMethods:
         self._transaction.require_writable()
         found = self._repository.branch(branch)
         return drop_indexes(self._repository, self._transaction, found, type_key, property)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Remove old history of every branch, and what dead writers left.
+
+        The newest ``keep`` commits stay, and those not ``older_than`` that; heads, tagged commits
+        and what branches were forked from stay in any case. Without ``confirm`` nothing is
+        removed: the report says what would be.
+        """
+        if confirm:
+            self._transaction.require_writable()
+        seconds = None if older_than is None else int(older_than.total_seconds())
+        policy = Policy(keep, seconds)
+        return cleanup(self._repository, self._transaction, policy, confirm=confirm)
+
+    @contextmanager
+    def hold(self, target: str = MAIN) -> Iterator[SnapshotPins]:
+        """Keep a state (a branch, a tag, a commit, a time) readable while the block runs.
+
+        Needed only by those who read one state for longer than an hour beside a cleanup.
+        """
+        self._transaction.require_writable()
+        with held(self._repository, resolve(self._repository, target)) as snapshot:
+            yield snapshot
 
     def optimize(self, branch: str = MAIN) -> list[Optimized]:
         """Compact small files and bring the indexes up to date, for every type of a branch."""
