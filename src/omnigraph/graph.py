@@ -35,6 +35,7 @@ from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
 from omnigraph.write.schema_methods import SchemaMethods
+from omnigraph.write.upkeep_methods import UpkeepMethods
 
 if TYPE_CHECKING:
     import os
@@ -64,7 +65,7 @@ def open(
     return graph
 
 
-class Graph(SchemaMethods, HistoryMethods):
+class Graph(SchemaMethods, HistoryMethods, UpkeepMethods):
     """A handle on one graph."""
 
     def __init__(
