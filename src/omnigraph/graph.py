@@ -28,6 +28,7 @@ from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.spark.methods import SparkMethods
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
@@ -64,7 +65,7 @@ def open(
     return graph
 
 
-class Graph(BranchMethods, HistoryMethods):
+class Graph(BranchMethods, HistoryMethods, SparkMethods):
     """A handle on one graph."""
 
     def __init__(

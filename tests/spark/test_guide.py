@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "spark.md"
-SCHEMA = "node Person {\n  name: String @key\n  age: I32?\n}\nedge Knows: Person -> Person\n"
+SCHEMA = """
+node Person {
+  name: String @key
+  age: I32?
+  rank: F64?
+}
+edge Knows: Person -> Person
+"""
 
 
 def test_every_example_of_the_guide_runs(

@@ -34,6 +34,7 @@ NOUNS: Final = {
     "cherry-pick": ("cherry_pick", "Repeat a commit on another branch."),
     "restore": ("restore", "Bring entities back to what they were."),
     "reset": ("reset", "Take a branch back to an older commit."),
+    "analyze": ("analyze", "Run a graph algorithm over a graph."),
     "index": ("index", "Build the indexes of a graph."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),

@@ -25,11 +25,13 @@ from omnigraph.constraints.image import empty_ids, last_per_id, without
 from omnigraph.constraints.spelling import as_array
 from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
 from omnigraph.schema import Cardinality, EdgeType, NodeType
+from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
 from omnigraph.spark.stage import FINAL, Site, shelve_tuples, shelve_values, without_places
 from omnigraph.spark.stored import ADDRESS, ROW_ID, StoredBucket
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.staging import keep_row_ids, write_rows
+from omnigraph.storage.tables import TableRef
 from omnigraph.write.gather import in_order, places
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class CheckTask:
     written: frozenset[str]
     staging: bool = True
     overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    stored: Mapping[str, TableRef] = field(default_factory=dict)
+    """The versions of the tables that the load is checked against."""
 
     def report(self) -> Report:
         return Report(self.files, self.lines_before, self.site.shown_max)
@@ -118,7 +122,7 @@ def check_bucket_ids(task: CheckTask) -> Checked:
             marked = _marked(rows)
             shelve_values(shelving, owner, marked)
             if task.staging and not report:
-                checked.merged[key] = _merge(site, owner, marked, stored)
+                checked.merged[key] = _merge(task, owner, marked, stored)
         elif "key" in report.rules:
             marked = _marked(rows)
             checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
@@ -157,14 +161,17 @@ def _marked(rows: pa.Table) -> pa.Table:
 
 
 def _merge(
-    site: Site, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
+    task: CheckTask, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
 ) -> Merged:
-    """Write the rows of a bucket: those that replace stored ones keep their identities."""
+    """Write the rows of a bucket: those that replace stored ones keep their identities.
+
+    Where only some properties are assigned, rows that are not stored any more are left out.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    rows = without_places(marked.filter(marked[FINAL]))
+    site, rows = task.site, without_places(marked.filter(marked[FINAL]))
     merged, table = Merged(), site.target(owner.key)
     if stored is not None:
         stored = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
@@ -172,12 +179,16 @@ def _merge(
     if stored is not None and stored.num_rows:
         located = stored.take(pc.sort_indices(stored[ADDRESS]))
         order = pc.index_in(located["id"], value_set=as_array(rows["id"]))
-        written = write_rows(table, rows.take(order))
-        merged.replaced = keep_row_ids(written, located[ROW_ID].to_numpy())
+        identities, new = located[ROW_ID].to_numpy(), rows.take(order)
+        if site.assigned is None:
+            merged.replaced = keep_row_ids(write_rows(table, new), identities)
+        else:
+            source = site.tables.open(task.stored[owner.key])
+            merged.replaced = write_assigned(source, table, identities, new, site.assigned)
         merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
         taken = pc.is_in(rows["id"], value_set=as_array(located["id"]))
         rows = rows.filter(pc.invert(taken))
-    if rows.num_rows:
+    if rows.num_rows and site.assigned is None:
         merged.added = write_rows(table, pa.table(rows))
         merged.rows_added = rows.num_rows
     hit("task.after_files")

@@ -85,6 +85,14 @@ def is_connect(spark: SparkSession) -> bool:
     return "pyspark.sql.connect" in type(spark).__module__
 
 
+def runs_here(tasks: Any) -> bool:
+    """Whether the executors of these tasks are on this machine and see its files."""
+    spark = getattr(tasks, "spark", None)
+    if spark is None:
+        return True
+    return not is_connect(spark) and spark.sparkContext.master.startswith("local")
+
+
 def parallelism(spark: SparkSession) -> int:
     """How many tasks can run at once, as far as Spark tells."""
     if is_connect(spark):
