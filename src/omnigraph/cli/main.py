@@ -35,6 +35,7 @@ NOUNS: Final = {
     "restore": ("restore", "Bring entities back to what they were."),
     "reset": ("reset", "Take a branch back to an older commit."),
     "analyze": ("analyze", "Run a graph algorithm over a graph."),
+    "spark": ("spark", "Keep Spark running for bulk commands."),
     "index": ("index", "Build the indexes of a graph."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),
