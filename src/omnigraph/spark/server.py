@@ -9,6 +9,7 @@ nothing. Whoever asks for a session without naming a master is given the server 
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import signal
@@ -22,7 +23,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph import __version__
 from omnigraph.commit.ownership import Owner, is_certainly_dead, this_process
 from omnigraph.errors import SparkUnavailable
 from omnigraph.spark.java import cache_places
@@ -81,7 +81,7 @@ def running() -> Server | None:
     found = _published()
     if found is None:
         return None
-    same = (found.version, found.package) == (__version__, PACKAGE_ROOT)
+    same = (found.version, found.package) == (_version(), PACKAGE_ROOT)
     return found if same and found.is_alive else None
 
 
@@ -160,7 +160,7 @@ def publish(server: Server) -> None:
 def describe(port: int, token: str, idle_s: float) -> Server:
     """This process as a server."""
     owner = this_process()
-    return Server(owner, port, token, __version__, PACKAGE_ROOT, time.time(), idle_s)
+    return Server(owner, port, token, _version(), PACKAGE_ROOT, time.time(), idle_s)
 
 
 def withdraw() -> None:
@@ -189,6 +189,10 @@ def folder() -> Path:
         except OSError:
             continue
     raise SparkUnavailable("the Spark server needs a cache directory that can be written to")
+
+
+def _version() -> str:
+    return importlib.metadata.version("omnigraph")
 
 
 def _answers(port: int) -> bool:
