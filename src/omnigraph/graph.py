@@ -28,6 +28,7 @@ from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.spark.methods import SparkMethods
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
@@ -65,7 +66,7 @@ def open(
     return graph
 
 
-class Graph(SchemaMethods, HistoryMethods, UpkeepMethods):
+class Graph(SchemaMethods, HistoryMethods, UpkeepMethods, SparkMethods):
     """A handle on one graph."""
 
     def __init__(

@@ -25,11 +25,14 @@ from omnigraph.constraints.image import empty_ids, last_per_id, without
 from omnigraph.constraints.spelling import as_array
 from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
 from omnigraph.schema import Cardinality, EdgeType, NodeType
+from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
 from omnigraph.spark.stage import FINAL, Site, shelve_tuples, shelve_values, without_places
-from omnigraph.spark.stored import ADDRESS, StoredBucket
+from omnigraph.spark.stored import StoredBucket
 from omnigraph.storage.failpoints import hit
+from omnigraph.storage.places import ADDRESS
 from omnigraph.storage.staging import with_hidden, write_rows
+from omnigraph.storage.tables import TableRef
 from omnigraph.write.gather import in_order, places
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ class CheckTask:
     written: frozenset[str]
     staging: bool = True
     overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    stored: Mapping[str, TableRef] = field(default_factory=dict)
+    """The versions of the tables that the load is checked against."""
 
     def report(self) -> Report:
         return Report(self.files, self.lines_before, self.site.shown_max)
@@ -116,7 +121,7 @@ def check_bucket_ids(task: CheckTask) -> Checked:
             marked = _marked(rows)
             shelve_values(shelving, owner, marked)
             if task.staging and not report:
-                checked.merged[key] = _merge(site, owner, marked, stored)
+                checked.merged[key] = _merge(task, owner, marked, stored)
         elif "key" in report.rules:
             marked = _marked(rows)
             checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
@@ -155,21 +160,29 @@ def _marked(rows: pa.Table) -> pa.Table:
 
 
 def _merge(
-    site: Site, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
+    task: CheckTask, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
 ) -> Merged:
-    """Write the rows of a bucket, and say where the stored ones are that they replace."""
+    """Write the rows of a bucket, and say where the stored ones are that they replace.
+
+    Where only some properties are assigned, rows that are not stored any more are left out.
+    """
     import numpy as np
     import pyarrow.compute as pc
 
-    rows = without_places(marked.filter(marked[FINAL]))
+    site, rows = task.site, without_places(marked.filter(marked[FINAL]))
     merged, table = Merged(), site.target(owner.key)
     if stored is not None:
         stored = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
-    if stored is not None and stored.num_rows:
-        merged.addresses = stored[ADDRESS].to_numpy().astype(np.uint64)
-        rows = with_hidden(table, rows, merged.addresses)
     hit("task.before_files")
-    if rows.num_rows:
+    if stored is not None and stored.num_rows:
+        located = stored.take(pc.sort_indices(stored[ADDRESS]))
+        merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
+        if site.assigned is None:
+            rows = with_hidden(table, rows, merged.addresses)
+        else:
+            source = site.tables.open(task.stored[owner.key])
+            merged.fragments = write_assigned(source, table, located, rows, site.assigned)
+    if rows.num_rows and site.assigned is None:
         merged.fragments = write_rows(table, rows)
     hit("task.after_files")
     return merged

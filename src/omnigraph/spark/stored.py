@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph.spark.exchange import Shelf, Shelving
 from omnigraph.spark.stage import Site, shelve_tuples
-from omnigraph.storage.tables import TableRef
+from omnigraph.storage.places import ADDRESS
+from omnigraph.storage.tables import ROW_ID, TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_PER_TASK: Final = 2 << 20
 """Stored rows that one task reads: some columns of them, a few hundred megabytes at most."""
-
-ADDRESS: Final = "_rowaddr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +52,12 @@ def shelve_stored(task: StoredTask) -> Shelf:
     rows = table.scan(
         sorted({name for item in task.wanted for name in item.columns}),
         fragment_ids=task.fragment_ids,
+        with_row_id=located,
         with_row_address=located,
     )
     shelving = Shelving(site.buckets)
     for item in task.wanted:
-        names = [*item.columns, *((ADDRESS,) if item.located else ())]
+        names = [*item.columns, *((ROW_ID, ADDRESS) if item.located else ())]
         if isinstance(item.by, str):
             shelving.add(item.name, rows.select(names), rows[item.by])
         else:
