@@ -96,7 +96,7 @@ def test_an_entity_with_a_blob_has_a_history(tmp_path: Path) -> None:
     graph = omnigraph.init(
         tmp_path, "node File { name: String @key\n note: String?\n data: Blob? }"
     )
-    files = [{"name": "a", "data": b"one"}, {"name": "b", "data": b"two"}]
+    files = [{"name": "a", "data": "base64:b25l"}, {"name": "b", "data": "base64:dHdv"}]
     graph.load({"File": files}, mode="append")
     for note in ("first", "second"):
         with graph.write(message=note) as w:
