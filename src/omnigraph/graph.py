@@ -29,6 +29,7 @@ from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.spark.methods import SparkMethods
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
@@ -37,6 +38,7 @@ from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
 from omnigraph.write.purge import finish_purges
 from omnigraph.write.schema_methods import SchemaMethods
+from omnigraph.write.upkeep_methods import UpkeepMethods
 
 if TYPE_CHECKING:
     import os
@@ -66,7 +68,7 @@ def open(
     return graph
 
 
-class Graph(SchemaMethods, HistoryMethods):
+class Graph(SchemaMethods, HistoryMethods, UpkeepMethods, SparkMethods):
     """A handle on one graph."""
 
     def __init__(
