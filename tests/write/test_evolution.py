@@ -15,7 +15,6 @@ from omnigraph.errors import (
     ChangesRefused,
     HistoryReclaimed,
     NotFound,
-    OmnigraphError,
     SchemaChanged,
     SchemaChangeRefused,
     TypeNotFound,
@@ -483,7 +482,7 @@ def test_V_14_a_property_is_gone_for_good(graph: Graph) -> None:
         "level": "senior",
         "tags": None,
     }
-    with pytest.raises(OmnigraphError):
+    with pytest.raises(HistoryReclaimed):
         entities(graph, "Curator", at=before)
     with pytest.raises(NotFound):
         graph.apply_schema(MUS, undrop=["Curator.email"])

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from omnigraph.errors import NotFound
-from omnigraph.manifest.create import PURGED
 from omnigraph.manifest.history import iterate_commits
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Kind, TablePin
@@ -75,8 +74,8 @@ def _last_pin(repository: Repository, state: ManifestState, item: NodeType | Edg
     for row in reversed(rows):
         pin = timeline.read_pins([row])[row]
         if pin.incarnation == item.incarnation:
-            if repository.objects.exists(f"{pin.ref.path}/{PURGED}"):
-                break
+            if not repository.tables.has_version(pin.ref):
+                break  # it was dropped for good, or cleaned up
             return pin
     raise _nothing(item.name)
 

@@ -146,7 +146,7 @@ class SchemaStaging:
         )
         self._put += [moved.to_row(), moved.to_version_row()]
         self._reads[pin.key] = pin.ref
-        self._purge(Purge(pin.ref.path, landed.ref.branch), after)
+        self._purge(Purge(pin.ref.path, landed.ref.branch, self._operation_id), after)
 
     def _purge_dropped_types(self) -> None:
         living = {item.type_id for item in self._planned.after.types()}
@@ -154,7 +154,7 @@ class SchemaStaging:
             if item.type_id not in living:
                 pin = self._snapshot.pin(item.key)
                 self._reads[pin.key] = pin.ref
-                self._purge(Purge(pin.ref.path, None), item)
+                self._purge(Purge(pin.ref.path, None, self._operation_id), item)
 
     def _purge(self, purge: Purge, item: EntityType) -> None:
         held = holders(self._repository, self._snapshot.branch, purge)

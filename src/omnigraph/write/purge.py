@@ -1,9 +1,8 @@
 """Removing for good what was dropped: every file that only older states need.
 
 The commit that drops something for good leaves a row that says what to remove, so that whoever
-comes next finishes what a dead process began. Nothing is removed that another branch or a tag still
-refers to. Afterwards states from before the drop cannot be read any more; that is what was asked
-for.
+comes next finishes what a dead process began. First the branch gives up its history from before the
+drop, for everybody (see ``manifest.horizon``); then what no other branch and no tag refers to goes.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, all_branches
 from omnigraph.manifest.create import PURGED
+from omnigraph.manifest.history import get_commit
+from omnigraph.manifest.horizon import raise_horizon
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Kind, Row
@@ -28,13 +29,16 @@ class Purge:
 
     path: str
     keep: str | None
+    commit_id: str
+    """The commit that dropped: what is older is given up."""
 
     def to_row(self) -> Row:
-        return Row(f"purge:{self.path}", Kind.PURGE, {"keep": self.keep}, location=self.path)
+        facts = {"keep": self.keep, "commit_id": self.commit_id}
+        return Row(f"purge:{self.path}", Kind.PURGE, facts, location=self.path)
 
     @classmethod
     def from_row(cls, row: Row) -> Purge:
-        return cls(row.location or "", row.metadata["keep"])
+        return cls(row.location or "", row.metadata["keep"], row.metadata["commit_id"])
 
 
 def holders(repository: Repository, branch: Branch, purge: Purge) -> list[str]:
@@ -60,6 +64,9 @@ def finish_purges(repository: Repository, branch: Branch) -> bool:
     complete = True
     for row in list(manifest.current().rows(Kind.PURGE)):
         purge = Purge.from_row(row)
+        made = get_commit(manifest.current(), purge.commit_id).manifest_version or 0
+        if made > manifest.current().horizon:
+            raise_horizon(manifest, branch, made)
         if holders(repository, branch, purge):
             complete = False
             continue
