@@ -22,6 +22,7 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.storage import failpoints
 from omnigraph.syntax import SourceError
+from omnigraph.testing.inline_tasks import BulkGraph
 
 MUS = """
 node Curator {
@@ -527,3 +528,33 @@ def test_V_14_a_removal_that_was_cut_short_is_finished(graph: Graph) -> None:
     assert bytes_below(graph, b"secret-word")
     assert set(entities(omnigraph.open(graph.uri), "Curator")) == {"ada", "bob", "cyd"}
     assert bytes_below(graph, b"secret-word") == []
+
+
+def test_a_bulk_load_goes_on_after_a_schema_change(graph: Graph) -> None:
+    graph.apply_schema(
+        edit(("age: I32?", "age: I64?\n  bio: String?"), ("  email: String? @unique\n", ""))
+    )
+    records = [
+        {"type": "Curator", "data": {"handle": "ada", "age": 2**40, "bio": "b"}},
+        {"type": "Curator", "data": {"handle": "eve"}},
+        {"edge": "Mentors", "from": "eve", "to": "ada"},
+    ]
+    lines = "\n".join(map(json.dumps, records)).encode()
+    BulkGraph.of(graph).load(lines, mode="merge")
+    found = entities(graph, "Curator")
+    assert (found["ada"]["age"], found["ada"]["bio"]) == (2**40, "b")
+    assert set(found) == {"ada", "bob", "cyd", "eve"}
+    graph.apply_schema(edit(("age: I32?", "age: I64?\n  bio: String?")), undrop=["Curator.email"])
+    assert entities(graph, "Curator")["eve"]["email"] is None
+
+
+def test_upkeep_goes_on_after_a_schema_change(graph: Graph) -> None:
+    graph.apply_schema(edit(("age: I32?", "age: I64?"), ("  email: String? @unique\n", "")))
+    for n in range(4):
+        graph.load([{"type": "Curator", "data": {"handle": f"n{n}", "age": n}}], mode="append")
+    before = entities(graph, "Curator")
+    graph.optimize()
+    graph.build_indexes()
+    assert entities(graph, "Curator") == before
+    graph.apply_schema(edit(("age: I32?", "age: I64?")), undrop=["Curator.email"])
+    assert entities(graph, "Curator")["ada"]["email"] == "a@m"

@@ -222,10 +222,10 @@ def test_what_was_read_but_not_written_is_relied_on_too(
     assert ages(people)["ana"] == 5
 
 
-def test_b29_sides_that_both_changed_their_schemas_are_not_merged(people: Graph) -> None:
+def test_b29_a_name_that_means_two_types_is_not_merged(people: Graph) -> None:
     update(people, "dev", "ana", 1)
-    for branch, name in (("dev", "More"), ("main", "Other")):
-        text = people.schema(branch).source + f"\nnode {name} {{ k: String @key }}"
+    for branch in ("dev", "main"):
+        text = people.schema(branch).source + "\nnode More { k: String @key }"
         people.apply_schema(text, branch=branch)
     with pytest.raises(SchemasDiffer):
         people.merge("dev")

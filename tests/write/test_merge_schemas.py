@@ -132,13 +132,81 @@ def test_a_wider_number_alone_is_no_change_of_an_entity(graph: Graph) -> None:
     assert entities(graph, "Person", "side") == entities(graph, "Person")
 
 
-def test_both_changed_the_schema(graph: Graph) -> None:
-    graph.apply_schema(edit(("age: I32?", "age: I32?\n  a: I32?")))
-    graph.apply_schema(edit(("age: I32?", "age: I32?\n  b: I32?")), branch="side")
+def test_both_changed_the_schema_and_it_goes_together(graph: Graph) -> None:
+    graph.apply_schema(
+        edit(
+            ("age: I32?", "age: I64? @unique\n  a: I32"),
+            ("node City", 'node Town @rename_from("City")'),
+            ("-> City", "-> Town"),
+        )
+        + "edge Likes: Person -> Town\n",
+        backfill={"Person.a": 1},
+    )
+    graph.apply_schema(
+        edit(
+            ("age: I32?", "age: I32?\n  b: String"),
+            ("email: String?", 'mail: String? @rename_from("email")'),
+            ("since: I32?", 'since: I32?\n  why: String? @description("because")'),
+        )
+        + "node Pet { name: String @key }\nedge Sees: Pet -> City @card(0..3)\n",
+        branch="side",
+        backfill={"Person.b": "x"},
+    )
+    with graph.write("side") as w:
+        w.update("Person", "ana", {"b": "y", "mail": "side@x"})
+        w.insert("Pet", {"name": "rex"})
+        w.insert_edge("Sees", "rex", "Oslo")
+    update(graph, "main", "bo", a=2)
+    assert graph.merge("side", dry_run=True).conflicts == ()
+    graph.merge("side")
+    schema = graph.schema()
+    assert set(schema.nodes) == {"Person", "Town", "Pet"}
+    assert schema.edges["Sees"].target == "Town"
+    assert str(schema.edges["Sees"].cardinality) == "0..3"
+    assert schema.nodes["Person"].unique == (("age",),)
+    found = entities(graph, "Person")
+    assert found["ana"] == {"a": 1, "age": 30, "b": "y", "mail": "side@x", "name": "ana"}
+    assert found["bo"] == {"a": 2, "age": 41, "b": "x", "mail": "bo@x", "name": "bo"}
+    assert len(entities(graph, "Sees")) == 1
+    graph.merge("main", "side")
+    assert entities(graph, "Person", "side") == found
+    assert graph.schema("side").digest == schema.digest
+
+
+CLASHES = {
+    "one name for two properties": (
+        ("age: I32?", "age: I32?\n  a: I32?"),
+        ("age: I32?", "age: I32?\n  a: String?"),
+        "node:Person.a means two different properties",
+    ),
+    "two names for one property": (
+        ("email: String?", 'mail: String? @rename_from("email")'),
+        ("email: String?", 'post: String? @rename_from("email")'),
+        "both sides changed its name",
+    ),
+    "dropped and changed": (
+        ("  age: I32?\n", ""),
+        ("age: I32?", "age: I64?"),
+        "node:Person.age: one side dropped it, the other changed it",
+    ),
+    "one name for two types": (
+        ("node City", "node Pet {}\nnode City"),
+        ("node City", "node Pet { n: I32? }\nnode City"),
+        "node:Pet means two different types",
+    ),
+}
+
+
+@pytest.mark.parametrize("clash", CLASHES.values(), ids=CLASHES.keys())
+def test_both_changed_the_schema_and_it_does_not_go_together(
+    graph: Graph, clash: tuple[tuple[str, str], tuple[str, str], str]
+) -> None:
+    graph.apply_schema(edit(clash[0]))
+    graph.apply_schema(edit(clash[1]), branch="side")
     with pytest.raises(SchemasDiffer) as refused:
         graph.merge("side")
-    assert refused.value.details["source"][0]["property"] == "b"
-    assert refused.value.details["target"][0]["property"] == "a"
+    assert any(clash[2] in reason for reason in refused.value.details["conflicts"])
+    assert refused.value.details["source"]
 
 
 def test_a_dropped_type_and_its_changed_entities_are_a_conflict(graph: Graph) -> None:
@@ -193,3 +261,18 @@ def test_a_dropped_type_is_not_restored_entity_by_entity(graph: Graph) -> None:
     graph.apply_schema(TEXT[: TEXT.index("node City")])
     with pytest.raises(SchemasDiffer, match="dropped"):
         graph.restore(before, {"node:City": None})
+
+
+def test_a_reset_brings_the_schema_back_too(graph: Graph) -> None:
+    before = graph.snapshot("side").commit_id
+    graph.apply_schema(
+        TEXT[: TEXT.index("node City")].replace("age: I32?", "age: I64?") + "node Pet {}\n",
+        branch="side",
+    )
+    update(graph, "side", "ana", age=2**40)
+    graph.reset(before, "side")
+    assert graph.schema("side").source == TEXT
+    assert set(graph.snapshot("side").pins) == {"node:Person", "node:City", "edge:LivesIn"}
+    assert entities(graph, "Person", "side") == entities(graph, "Person")
+    update(graph, "side", "ana", age=31)
+    assert entities(graph, "Person", "side")["ana"]["age"] == 31

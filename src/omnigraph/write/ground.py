@@ -24,6 +24,7 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.delta import State, type_delta
 from omnigraph.read.schema_changes import schema_changes
 from omnigraph.schema import AcceptedSchema, tightened
+from omnigraph.schema.merge import merge_schemas
 from omnigraph.storage.columns import commit_unpublished, stage_columns
 from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, ROW_ID
 from omnigraph.write.changes import KnownRows
@@ -44,14 +45,20 @@ def merged_schema(states: Mapping[str, State]) -> AcceptedSchema:
         return target
     if target.digest == base.digest:
         return source
-    raise SchemasDiffer(
-        "both sides changed the schema since they parted",
-        remedy="Apply to one side the schema of the other, with its own changes; then merge.",
-        details={
-            side: [change.to_json() for change in schema_changes(base, states[side].schema)]
-            for side in ("source", "target")
-        },
-    )
+    merged, reasons = merge_schemas(base, source, target)
+    if merged is None:
+        raise SchemasDiffer(
+            f"both sides changed the schema: {reasons[0]}",
+            remedy="Apply to one side the schema of the other, with its own changes; then merge.",
+            details={
+                "conflicts": reasons,
+                **{
+                    side: [change.to_json() for change in schema_changes(base, states[side].schema)]
+                    for side in ("source", "target")
+                },
+            },
+        )
+    return merged
 
 
 def dropped_and_changed(

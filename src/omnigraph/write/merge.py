@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypedDict
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
@@ -291,14 +292,14 @@ class Merge:
         return repr((self._source, self._target, merge))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Meeting:
     outcome: MergeOutcome
     source_head: str
     base: str
     states: Mapping[str, State]
 
-    @property
+    @cached_property
     def schema(self) -> AcceptedSchema:
         """The schema that both sides come together in."""
         return merged_schema(self.states)
