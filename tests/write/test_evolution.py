@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import (
     ChangesRefused,
+    Conflict,
     HistoryReclaimed,
     NotFound,
     SchemaChanged,
@@ -558,3 +560,40 @@ def test_upkeep_goes_on_after_a_schema_change(graph: Graph) -> None:
     assert entities(graph, "Curator") == before
     graph.apply_schema(edit(("age: I32?", "age: I64?")), undrop=["Curator.email"])
     assert entities(graph, "Curator")["ada"]["email"] == "a@m"
+
+
+def test_V_17_writers_and_a_changing_schema_lose_nothing(graph: Graph) -> None:
+    """Acknowledged inserts survive, in the new shape; what is refused says why."""
+    done: dict[int, list[str]] = {}
+    over = threading.Event()
+
+    def insert(worker: int) -> None:
+        own, count = omnigraph.open(graph.uri), 0
+        acknowledged = done.setdefault(worker, [])
+        while not over.is_set():
+            handle = f"w{worker}-{count}"
+            count += 1
+            try:
+                own.mutate(f'query q() {{ insert Curator {{ handle: "{handle}", age: 1 }} }}')
+            except Conflict:
+                continue
+            acknowledged.append(handle)
+
+    workers = [threading.Thread(target=insert, args=(n,)) for n in range(2)]
+    for worker in workers:
+        worker.start()
+    try:
+        text = edit(("age: I32?", "age: I64?"))
+        graph.apply_schema(text)
+        for n in range(6):
+            text = edit(("age: I64?", f"age: I64?\n  n{n}: I32?"), text=text)
+            graph.apply_schema(text, backfill={f"Curator.n{n}": n})
+    finally:
+        over.set()
+        for worker in workers:
+            worker.join()
+    found = entities(graph, "Curator")
+    assert {handle for handles in done.values() for handle in handles} <= set(found)
+    assert all(set(row) == {*found["ada"]} for row in found.values())
+    assert [found["ada"][f"n{n}"] for n in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert sum(map(len, done.values())) > 6

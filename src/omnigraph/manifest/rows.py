@@ -43,6 +43,7 @@ class Kind(StrEnum):
     IDEMPOTENCY = "idempotency"
     HORIZON = "horizon"
     PURGE = "purge"
+    QUIET = "quiet"
 
 
 HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})

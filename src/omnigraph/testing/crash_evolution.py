@@ -146,3 +146,40 @@ class ApplyTypes(WriterKind):
             "renamed": any(f"node:City{n}" in pins for n in range(number, 2)),
             "schema": f"Pet{number}" in graph.schema().nodes,
         }
+
+
+@writer_kind
+class MergeSchema(WriterKind):
+    """A branch with a schema of its own is merged: the target's tables are copied and changed."""
+
+    name = "merge of a schema"
+
+    def prepare(self, uri: str) -> None:
+        graph = make_graph(uri)
+        for number in range(2):
+            side = f"side{number}"
+            graph.create_branch(side)
+            text = edited(
+                graph,
+                ("age: I32?", f"age: I32?\n  score{number}: I64"),
+                ("since: I32?", f"since: I32?\n  why{number}: String?"),
+            )
+            text += f"node Pet{number} {{ name: String @key }}\n"
+            graph.apply_schema(text, branch=side, backfill={f"Person.score{number}": 7})
+            with graph.write(side) as w:
+                w.insert(f"Pet{number}", {"name": "rex"})
+                w.insert("City", {"name": f"town{number}"})
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.merge(f"side{number}", actor="writer")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        pins, score = graph.snapshot().pins, f"score{number}"
+        found = rows(graph, f"node:Pet{number}") if f"node:Pet{number}" in pins else []
+        return {
+            "schema": score in graph.schema().nodes["Person"].properties,
+            "values": all(row.get(score) == 7 for row in rows(graph, "node:Person")),
+            "column": f"why{number}" in columns(graph, "edge:Knows"),
+            "new type": [row["name"] for row in found] == ["rex"],
+            "city": f"town{number}" in {row["id"] for row in rows(graph, "node:City")},
+        }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import Report, TypeImage, evaluate
@@ -35,11 +35,15 @@ from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.dropped import Revived, find_dropped
 from omnigraph.write.evolving import Planned, SchemaStaging
 from omnigraph.write.purge import finish_purges
+from omnigraph.write.quiet import ask_for_quiet, end_quiet
 from omnigraph.write.reshape import EntityType, columns_for, reshaped
 from omnigraph.write.rows import accept_value
 from omnigraph.write.stored import StoredSnapshot
 
 log = logging.getLogger("omnigraph.schema")
+
+ATTEMPTS_BEFORE_QUIET: Final = 2
+"""A change that was overtaken once takes longer than others: it asks them to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +112,20 @@ class Evolution:
         self._repository = repository
         self._change = change
         self._made: list[str] = []
+        self._attempts = 0
         self._planned: Planned | None = None
 
     def run(self, committer: Committer, options: WriteOptions) -> SchemaResult:
-        done = committer.run(
-            options,
-            lambda attempt: self._prepare(attempt, options.info),
-            retry=lambda: True,
-            digest=lambda: repr(self._change),
-        )
+        try:
+            done = committer.run(
+                replace(options, asks_for_quiet=True),
+                lambda attempt: self._prepare(attempt, options.info),
+                retry=lambda: True,
+                digest=lambda: repr(self._change),
+            )
+        finally:
+            if self._attempts > 1:
+                end_quiet(self._repository, self._repository.branch(options.branch))
         # None: an earlier request with the same idempotency key did it.
         plan = Plan(()) if self._planned is None else self._planned.plan
         return SchemaResult(plan, done.commit, self._purge_pending(options.branch))
@@ -132,6 +141,10 @@ class Evolution:
     def _prepare(
         self, attempt: Attempt, info: WriteInfo
     ) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+        self._attempts += 1
+        if self._attempts == ATTEMPTS_BEFORE_QUIET:
+            ask_for_quiet(self._repository, attempt.branch)
+            attempt = replace(attempt, state=self._repository.manifest(attempt.branch).current())
         discard_tables(self._repository, self._made)  # of an attempt that came to nothing
         self._made = []
         self._planned = planned = plan_change(attempt, self._change)
