@@ -15,6 +15,7 @@ import omnigraph
 from omnigraph.errors import (
     ChangesRefused,
     Conflict,
+    ConstraintViolation,
     HistoryReclaimed,
     NotFound,
     SchemaChanged,
@@ -597,3 +598,19 @@ def test_V_17_writers_and_a_changing_schema_lose_nothing(graph: Graph) -> None:
     assert all(set(row) == {*found["ada"]} for row in found.values())
     assert [found["ada"][f"n{n}"] for n in range(6)] == [0, 1, 2, 3, 4, 5]
     assert sum(map(len, done.values())) > 6
+
+
+def test_an_index_of_a_renamed_property_serves_nobody_else(graph: Graph) -> None:
+    graph.build_indexes()
+    text = edit(("email: String? @unique", 'mail: String? @unique @rename_from("email")'))
+    graph.apply_schema(text)
+    graph.apply_schema(edit(("mail:", "email: String? @unique\n  mail:"), text=text))
+    with graph.write() as w:
+        w.update("Curator", "bob", {"email": "b@m"})
+    graph.build_indexes()
+    for name, value, id in (("mail", "a@m", "ada"), ("email", "b@m", "bob")):
+        query = f'query q() {{ match {{ $c: Curator {{ {name}: "{value}" }} }} return {{ $c }} }}'
+        fresh = omnigraph.open(graph.uri)
+        assert [row["c"]["id"] for row in fresh.query(query)] == [id]
+    with pytest.raises(ConstraintViolation), graph.write() as w:
+        w.insert("Curator", {"handle": "new", "mail": "a@m"})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.field_ids import Field, FieldSchema
+from omnigraph.storage.indexing import stage_drop_indexes
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.tables import HIDDEN_PREFIX, PinnedTable, StagedWrite, TableStore
 
@@ -60,9 +61,16 @@ def stage_columns(
 ) -> StagedWrite:
     """Change columns; ``fork`` gives a copy of the table to work on when one step is not enough."""
     work = _Columns(table, changes)
-    if not work.filled:
+    stale = work.stale_indexes()
+    if not work.filled and not stale:
         return _staged(table, _projection(work.final({})), properties)
-    work = _Columns(fork(), changes)
+    copy = fork()
+    dropped = stage_drop_indexes(copy, stale, properties)
+    if dropped is not None:
+        copy = commit_unpublished(store, dropped)
+    work = _Columns(copy, changes)
+    if not work.filled:
+        return _staged(copy, _projection(work.final({})), properties)
     fragments, filled = work.fill()
     shaped = _staged(work.table, _projection(work.final(filled)), properties)
     copy = commit_unpublished(store, shaped)
@@ -82,6 +90,17 @@ class _Columns:
         self.before = FieldSchema.of(table.dataset.lance_schema)
         self.known = self.before.columns()
         self.filled = [c for c in changes if c.needs_values] if table.fragments else []
+
+    def stale_indexes(self) -> set[str]:
+        """Indexes of columns that will not have the name they have now.
+
+        An index is known by the name of its column: under it, another column's would be found.
+        """
+        kept = {c.stored for c in self.changes if c.field is not None and c.field.name == c.stored}
+        moved = {c.stored for c in self.changes if c.stored is not None} - kept
+        fields = {part.id for name in moved for part in self.known[name or ""]}
+        indexes = self.table.dataset.describe_indices() if fields else []
+        return {index.name for index in indexes if fields.intersection(index.fields)}
 
     def fill(self) -> tuple[list[Any], dict[str, tuple[Field, ...]]]:
         """Write the values, one file per fragment; also the fields under which they are kept."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.storage.columns import commit_unpublished
+from omnigraph.storage.indexing import stage_drop_indexes, stored_indexes
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.staging import stage_maintenance, write_rows
 from omnigraph.storage.tables import PinnedTable, TableStore
@@ -23,10 +24,9 @@ def rewrite_fork(
     """The fork with files of its own only, without indexes, which upkeep builds again."""
     from lance import LanceOperation
 
-    indexes = _indexes(table)
-    if indexes:
-        operation: Any = LanceOperation.CreateIndex([], indexes)
-        table = _moved(store, table, operation, properties)
+    dropped = stage_drop_indexes(table, stored_indexes(table), properties)
+    if dropped is not None:
+        table = commit_unpublished(store, dropped)
     groups = _without_deletions(table)
     if groups:
         table = _moved(store, table, LanceOperation.Rewrite(groups, []), properties)
@@ -43,24 +43,6 @@ def _moved(
 
     staged = stage_maintenance(table, "rewrite", Transaction, operation, properties)
     return commit_unpublished(store, staged)
-
-
-def _indexes(table: PinnedTable) -> list[Any]:
-    """Every segment of every index, in the form in which it is removed."""
-    import lance
-
-    return [
-        lance.Index(
-            uuid=segment.uuid,
-            name=index.name,
-            fields=index.fields,
-            dataset_version=segment.dataset_version_at_last_update,
-            fragment_ids=segment.fragment_ids,
-            index_version=segment.index_version,
-        )
-        for index in table.dataset.describe_indices()
-        for segment in index.segments
-    ]
 
 
 def _without_deletions(table: PinnedTable) -> list[Any]:
