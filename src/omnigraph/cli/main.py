@@ -37,6 +37,8 @@ NOUNS: Final = {
     "index": ("index", "List, build and drop the indexes of a graph."),
     "optimize": ("optimize", "Join small files and bring indexes up to date."),
     "cleanup": ("cleanup", "Remove old history and what dead writers left."),
+    "fsck": ("fsck", "Check a graph for damage."),
+    "repair": ("repair", "Heal types that were changed from outside."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),
     "fmt": ("fmt", "Lay schema and query files out."),

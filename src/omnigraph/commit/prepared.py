@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from omnigraph.commit.record import PlannedTable
 from omnigraph.manifest.rows import Row, TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.storage.digests import Digests
 from omnigraph.storage.tables import StagedWrite, TableRef
 
 
@@ -23,7 +24,7 @@ class PreparedTable:
     pin: TablePin
     staged: StagedWrite
 
-    def planned(self) -> PlannedTable:
+    def planned(self, digests: Digests = None) -> PlannedTable:
         staged = self.staged
         overwritten = staged.kind == "overwrite"
         # An edge that is written again may point to another node: to a reader of epochs it is new.
@@ -37,6 +38,7 @@ class PreparedTable:
             deletes=bool(staged.rows_deleted) or overwritten,
             inserts=bool(staged.rows_inserted) or overwritten or turned,
             removed=staged.removed,
+            digests=digests,
         )
 
 

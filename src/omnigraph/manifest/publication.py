@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from omnigraph.errors import PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.manifest.rows import Commit, Head, Row, TablePin
 from omnigraph.manifest.state import ManifestState
+from omnigraph.storage.digests import Digests
 from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.tables import TableRef
 
@@ -76,6 +77,7 @@ class TableChange:
     inserts: bool
     owner: str  # incarnation of the branch whose own copy of the table this is
     removed: Fingerprints = None
+    digests: Digests = None
 
     def apply(self, pin: TablePin) -> TablePin:
         return pin.moved(
@@ -86,6 +88,7 @@ class TableChange:
             inserts=self.inserts,
             owner=self.owner,
             removed=self.removed,
+            digests=self.digests,
         )
 
 

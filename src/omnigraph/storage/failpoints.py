@@ -59,6 +59,8 @@ NAMES: dict[str, str] = {
     "cleanup.after_versions": "old versions of a table are gone, files only they named are not",
     "cleanup.after_files": "a table is clean",
     "cleanup.after_staging": "what dead writers left beside the tables is gone",
+    "repair.before_publish": "a type that drifted is about to be taken over as it is",
+    "repair.after_publish": "what drifted is published",
     "recovery.after_claim": "this process may resolve the record",
     "recovery.before_restore": "a table that moved is about to be restored",
     "recovery.after_restore": "a table was restored, the manifest does not say so yet",
