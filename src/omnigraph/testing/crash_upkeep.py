@@ -134,6 +134,7 @@ class Repair(WriterKind):
     """Two types were changed from outside: an index is taken over, lost rows are restored."""
 
     name = "repair"
+    starts_damaged = True
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
