@@ -86,3 +86,15 @@ def test_fsck_and_repair_name_what_is_wrong_and_exit_with_1(
     assert (city["classification"], city["action"]) == ("suspicious", "refused")
     assert "restored" in inline("repair", where, "--confirm", "--restore").out
     assert inline("fsck", where).code == 0
+
+
+def test_backup_and_clone_say_what_they_copied(inline: Program, tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    where, backup = str(tmp_path / "g"), str(tmp_path / "backup")
+    first = inline("backup", backup, "--uri", where, "--json").json
+    assert first["graph_commit_id"] == graph.commits()[0].commit_id
+    assert first["files_there"] == 0
+    assert "copied 0 files" in inline("backup", backup, "--uri", where).out
+    assert inline("clone", str(tmp_path / "c"), "--uri", backup).code == 0
+    refused = inline("clone", str(tmp_path / "c"), "--uri", backup, "--json")
+    assert (refused.code, refused.json["code"]) == (1, "backup_refused")

@@ -54,8 +54,8 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def graph(healthy: Path, tmp_path: Path) -> Graph:
-    """A graph to damage: its branches name the original's files, so only main's are touched."""
-    shutil.copytree(healthy, tmp_path / "g")
+    """A copy to damage."""
+    omnigraph.open(healthy, read_only=True).clone(tmp_path / "g")
     return omnigraph.open(tmp_path / "g")
 
 
@@ -385,6 +385,14 @@ def a_tag_has_no_commit(graph: Graph) -> None:
     put(graph, replace(tag, commit_id=new_ulid()).to_row())
 
 
+@plants(Damage.READS_ELSEWHERE)
+def a_copy_was_made_by_hand(graph: Graph) -> None:
+    elsewhere = f"{graph.uri} elsewhere"
+    graph.clone(elsewhere)
+    shutil.rmtree(graph.uri)
+    shutil.copytree(elsewhere, graph.uri)
+
+
 @plants(Damage.RECORD_UNREADABLE)
 def a_record_of_an_unfinished_write_makes_no_sense(graph: Graph) -> None:
     graph._repository.objects.put(f"__recovery/main/{new_ulid()}.json", b"{")
@@ -412,9 +420,7 @@ def test_rows_that_cannot_be_decoded_are_found_without_a_digest(
     assert found(graph) & {Damage.ROWS_UNREADABLE, Damage.VERSION_UNREADABLE}
 
 
-def test_damage_is_reported_for_every_branch_that_has_it(healthy: Path, tmp_path: Path) -> None:
-    shutil.copytree(healthy, tmp_path / "g")
-    graph = omnigraph.open(tmp_path / "g")
+def test_damage_is_reported_for_the_branch_that_has_it(graph: Graph) -> None:
     put(graph, drop=(f"schema:{graph.snapshot().schema_hash}",))
     report = graph.check()
     assert {(f.branch, f.damage) for f in report.findings} == {("main", Damage.SCHEMA_MISSING)}

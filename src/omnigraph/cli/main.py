@@ -39,6 +39,8 @@ NOUNS: Final = {
     "cleanup": ("cleanup", "Remove old history and what dead writers left."),
     "fsck": ("fsck", "Check a graph for damage."),
     "repair": ("repair", "Heal types that were changed from outside."),
+    "backup": ("backup", "Copy a graph, and later what is new, to another place."),
+    "clone": ("clone", "Copy a graph or a backup to an empty place."),
     "schema": ("schema", "Show a schema, or plan a change of it."),
     "lint": ("lint", "Check a file of queries against a schema."),
     "fmt": ("fmt", "Lay schema and query files out."),

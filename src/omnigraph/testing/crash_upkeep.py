@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.staging import stage_delete
@@ -153,3 +154,27 @@ class Repair(WriterKind):
         """One type is healed after the other; rows are never missing."""
         assert len(ids(graph, "node:Person")) == graph.snapshot().pin("node:Person").rows
         return {"healed": all(one.classification == "no_drift" for one in graph.repair())}
+
+
+@writer_kind
+class Backup(WriterKind):
+    """A backup beside the graph is brought up to date."""
+
+    name = "backup"
+    copyable = False  # the backup is beside it
+
+    def prepare(self, uri: str) -> None:
+        graph = make_graph(uri)
+        graph.backup(f"{uri}.backup")
+        graph.create_branch("side")
+        insert_neighbourhood(graph, 90, "side")
+        insert_neighbourhood(graph, 91, "main")
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.backup(f"{target.uri}.backup")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        """What the backup says is whole at any time: an older state, or the newest."""
+        copy = omnigraph.open(f"{graph.uri}.backup", read_only=True)
+        assert copy.check().healthy
+        return {"head": copy.commits(limit=1) == graph.commits(limit=1)}

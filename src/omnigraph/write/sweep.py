@@ -51,7 +51,7 @@ def plan_sweep(
     path = next(iter(branches.values())).path
     sweep = Sweep(path, foreign=sum(len(h.foreign) for h in branches.values()))
     try:
-        _keep_fork_points(store, branches, kept)
+        keep_fork_points(store, branches, kept)
         going, staying = _divide(branches, kept, ages)
         live = {name for ref in staying for name in names_of(store, ref)}
     except OmnigraphError as problem:
@@ -82,7 +82,7 @@ def carry_out(objects: ObjectStore, sweep: Sweep) -> None:
     hit("cleanup.after_files")
 
 
-def _keep_fork_points(store: TableStore, branches: dict[str | None, Holdings], kept: Kept) -> None:
+def keep_fork_points(store: TableStore, branches: dict[str | None, Holdings], kept: Kept) -> None:
     """What a physical branch was forked from is what differences between branches start from."""
     waiting = [h for h in branches.values() if h.branch is not None and kept.of(h)]
     seen: set[str | None] = set()

@@ -5,6 +5,7 @@ None of them adds a commit or changes what a branch says.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,6 +17,8 @@ from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.targets import resolve
 from omnigraph.read.fsck import CheckReport, check_graph
+from omnigraph.storage.locations import parse_location
+from omnigraph.write.backup import CopyReport, backup, clone
 from omnigraph.write.cleanup import CleanupReport, cleanup
 from omnigraph.write.indexes import IndexReport, bring_up_to_date, drop_indexes, list_indexes
 from omnigraph.write.optimize import Optimized, optimize
@@ -108,6 +111,17 @@ class UpkeepMethods:
             restore=restore,
             actor=actor,
         )
+
+    def backup(self, target: str | os.PathLike[str]) -> CopyReport:
+        """Begin a backup in an empty place, or bring one up to date: only what is new is copied.
+
+        A backup is a graph with all branches and their history. Writers go on meanwhile.
+        """
+        return backup(self._repository, parse_location(target))
+
+    def clone(self, target: str | os.PathLike[str]) -> CopyReport:
+        """Copy this graph, or this backup, to an empty place, where it goes its own way."""
+        return clone(self._repository, parse_location(target))
 
     def optimize(self, branch: str = MAIN) -> list[Optimized]:
         """Compact small files and bring the indexes up to date, for every type of a branch."""

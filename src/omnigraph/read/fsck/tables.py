@@ -22,6 +22,7 @@ from omnigraph.storage.digests import digest
 from omnigraph.storage.files import Holdings
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.objects import ObjectInfo
+from omnigraph.storage.relocation import outside_bases
 from omnigraph.storage.tables import PinnedTable
 from omnigraph.storage.written import deletions_are_whole
 
@@ -59,7 +60,14 @@ class TableCheck:
         if rows != self.pin.rows:
             message = f"{rows} rows are stored, {self.pin.rows} were published"
             problems.append(self.found(Damage.ROW_COUNT, message))
+        problems += self._bases(table)
         return table, problems
+
+    def _bases(self, table: PinnedTable) -> Iterator[Finding]:
+        """Whether everything that the version shares is inside this very graph."""
+        for base in outside_bases(table, self.repository.location):
+            message = f"it finds files at {base}, outside the graph"
+            yield self.found(Damage.READS_ELSEWHERE, message)
 
     def drift(self, covered: set[str]) -> Iterator[Finding]:
         """Whether the type moved without being published, and nobody is at it."""
