@@ -28,13 +28,14 @@ from omnigraph.read.export import export
 from omnigraph.read.images import images
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.spark.methods import SparkMethods
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.branch_methods import BranchMethods
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
+from omnigraph.write.schema_methods import SchemaMethods
 from omnigraph.write.upkeep_methods import UpkeepMethods
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def open(
     return graph
 
 
-class Graph(BranchMethods, HistoryMethods, UpkeepMethods):
+class Graph(SchemaMethods, HistoryMethods, UpkeepMethods, SparkMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -100,8 +101,10 @@ class Graph(BranchMethods, HistoryMethods, UpkeepMethods):
             return self._repository.snapshot_at_version(found, version)
         return self._repository.snapshot(found)
 
-    def schema(self, branch: str = MAIN) -> AcceptedSchema:
-        """The accepted schema of a branch."""
+    def schema(self, branch: str = MAIN, *, at: str | None = None) -> AcceptedSchema:
+        """The accepted schema of a branch, or the one it had at a commit."""
+        if at is not None:
+            return self._reader.state(at).schema
         state = self._repository.manifest(self._repository.branch(branch)).current()
         return load_schema(state, state.head.schema_hash)
 

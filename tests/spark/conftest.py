@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_warm_server() -> Iterator[None]:
+    """The server of whoever runs the tests is theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIGRAPH_SPARK_SERVER", "off")
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     yield session()

@@ -144,3 +144,32 @@ def test_a_type_of_a_snapshot_is_a_frame(graph: Graph, spark: SparkSession) -> N
 
 def _nodes(graph: Graph) -> list[bytes]:
     return [line for line in b"".join(graph.export()).splitlines() if b'"type"' in line]
+
+
+def test_the_changes_between_two_states_are_a_frame(graph: Graph, spark: SparkSession) -> None:
+    register(spark)
+    graph.create_branch("work")
+    before = graph.snapshot().commit_id
+    name = 'p3 "q" \\ ü'
+    renewed = {"name": name, "age": 33, "born": 7, "v": [1, 2], "seen": "2025-01-01T00:00:00Z"}
+    same = {"name": 'p4 "q" \\ ü', "age": 4, "score": 4 / 3, "ok": True, "born": 4,
+            "seen": "2024-01-01T10:00:00.123Z", "tags": ["a", 'b"'], "v": [4, 0.5]}  # fmt: skip
+    records = [{"type": "Person", "data": data} for data in (renewed, same, {"name": "new"})]
+    graph.load(records, mode="merge", branch="work")
+    graph.mutate("query q() { delete Knows where since = 9223372036854775812 }", branch="work")
+    reader = spark.read.format("omnigraph").option("changes", before).option("branch", "work")
+    found = {row["id"]: row for row in reader.option("type", "Person").load(graph.uri).collect()}
+    assert {id: row["op"] for id, row in found.items()} == {"new": "insert", name: "update"}
+    assert found["new"]["before"] is None
+    assert found[name]["before"]["age"] == 3
+    assert (found[name]["after"]["age"], found[name]["after"]["v"]) == (33, [1, 2])
+    assert str(found[name]["after"]["born"]) == "1970-01-08"
+    gone = reader.option("type", "Knows").option("columns", "since").load(graph.uri)
+    assert [(row["op"], row["id"], row["after"]) for row in gone.collect()] == [
+        ("delete", "k4", None)
+    ]
+    assert int(gone.select("before.since").first()[0]) == 2**63 + 4
+    back = spark.read.format("omnigraph").option("type", "Person").option("changes", "work")
+    assert back.load(graph.uri).where("op = 'delete'").count() == 1
+    with pytest.raises(Exception, match="no column 'nothing'"):
+        back.option("columns", "nothing").load(graph.uri)

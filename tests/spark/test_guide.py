@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 import sys
@@ -10,20 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.guide import ELSEWHERE, SCHEMA, run_section, sections
 
 import omnigraph
 from omnigraph.cli.main import run
+from omnigraph.testing.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "spark.md"
-SCHEMA = "node Person {\n  name: String @key\n  age: I32?\n}\nedge Knows: Person -> Person\n"
 
-
-def test_every_example_of_the_guide_runs(
+def test_every_example_that_needs_nothing_else_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -33,7 +31,8 @@ def test_every_example_of_the_guide_runs(
     Path("more.jsonl").write_text("\n".join(more))
     Path("incoming").mkdir()
     Path("incoming/1.json").write_text('{"name":"ed","age":55}\n')
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    found = sections()
+    blocks = [block for title in found if title not in ELSEWHERE for block in found[title]]
     assert {language for language, _ in blocks} == {"sh", "python"}
     for command in "".join(text for language, text in blocks if language == "sh").splitlines():
         program, *arguments = shlex.split(command)
@@ -47,3 +46,11 @@ def test_every_example_of_the_guide_runs(
     assert graph.snapshot().pin("node:Person").rows == 5
     assert len(Path("bad.jsonl").read_text().splitlines()) == 1
     assert list(Path("exported").glob("node-Person-*.parquet"))
+
+
+def test_the_examples_for_a_cluster_run_on_one(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "people", SCHEMA)
+    (tmp_path / "cluster.jsonl").write_text('{"type":"Person","data":{"name":"ana"}}\n')
+    with spark_cluster(tmp_path / "cluster", workers=1) as cluster:
+        run_section("On a cluster", tmp_path, {"spark://host:7077": cluster.url})
+    assert graph.entity("node:Person", "ana")["name"] == "ana"

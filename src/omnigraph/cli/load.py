@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -14,6 +12,7 @@ import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
+from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import (
     IdempotencyOption,
@@ -27,11 +26,10 @@ from omnigraph.errors import InvalidInput
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.write.load import LoadResult, Mode, Progress
+    from omnigraph.write.load import LoadResult, Mode
 
 app = noun("Load data.", single=True)
 _MODES = ("append", "merge", "overwrite")
-BAR_CHARS = 30
 
 
 @command(app, data_verb("load"))
@@ -122,7 +120,7 @@ def load(
         metadata=pairs(meta, "--meta"),
         expected_head=if_commit,
         idempotency_key=idempotency_key,
-        progress=_progress(call),
+        progress=watcher(call),
         upkeep=upkeep,
         engine=engine if master is None else "spark",
         quarantine=_quarantine(on_error, quarantine),
@@ -163,23 +161,3 @@ def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> 
     if seconds is not None:
         total += f"\n{seconds:.1f} s, {result.total / max(seconds, 0.001):,.0f} entities/s"
     return Result(result.to_json(graph.uri), [*columns(rows), total])
-
-
-def _progress(call: Call) -> Callable[[Progress], None] | None:
-    """One line that is rewritten, for a person who watches."""
-    if call.flags.quiet or call.flags.json or not sys.stderr.isatty():
-        return None
-
-    def show(progress: Progress) -> None:
-        text = f"{progress.phase}: {progress.rows} rows, {progress.bytes_read >> 20} MiB"
-        if progress.tasks:
-            text = f"{progress.phase}: {_bar(progress.tasks_done, progress.tasks)}"
-        end = "\n" if progress.phase == "done" else ""
-        print(f"\r{text:60}", end=end, file=sys.stderr, flush=True)
-
-    return show
-
-
-def _bar(done: int, total: int) -> str:
-    filled = BAR_CHARS * done // total
-    return f"[{'=' * filled}{' ' * (BAR_CHARS - filled)}] {done}/{total} tasks"

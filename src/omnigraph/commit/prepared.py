@@ -23,6 +23,8 @@ class PreparedTable:
 
     pin: TablePin
     staged: StagedWrite
+    becomes: str | None = None
+    """The type key it will have, where the write renames the type."""
 
     def planned(self, digests: Digests = None) -> PlannedTable:
         staged = self.staged
@@ -38,6 +40,7 @@ class PreparedTable:
             deletes=bool(staged.rows_deleted) or overwritten,
             inserts=bool(staged.rows_inserted) or overwritten or turned,
             removed=staged.removed,
+            becomes=self.becomes,
             digests=digests,
         )
 

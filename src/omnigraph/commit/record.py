@@ -36,6 +36,7 @@ class PlannedTable:
     deletes: bool
     inserts: bool
     removed: Fingerprints = None
+    becomes: str | None = None
     digests: Digests = None
 
     @property
@@ -57,6 +58,7 @@ class PlannedTable:
             self.inserts,
             owner,
             self.removed,
+            self.becomes,
             self.digests,
         )
 

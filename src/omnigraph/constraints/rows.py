@@ -5,7 +5,7 @@ Each is one Arrow expression over a column. ``conform`` has made the types right
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.constraints.spelling import shown_value
@@ -18,11 +18,18 @@ if TYPE_CHECKING:
 _Finding = tuple[Rule, str, Any, str]  # rule, property, mask of offenders, what is wrong
 
 
-def check_required(owner: NodeType | EdgeType, rows: pa.Table, report: Report) -> None:
-    """Every property without ``?`` has a value."""
+def check_required(
+    owner: NodeType | EdgeType,
+    rows: pa.Table,
+    report: Report,
+    only: Collection[str] | None = None,
+) -> None:
+    """Every property without ``?`` has a value; ``only`` names those that are written."""
     import pyarrow.compute as pc
 
     for name, declared in owner.properties.items():
+        if only is not None and name not in only:
+            continue
         column = rows[name]
         if not declared.type.nullable and column.null_count:
             mask = pc.is_null(column)

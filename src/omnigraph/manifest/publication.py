@@ -77,10 +77,12 @@ class TableChange:
     inserts: bool
     owner: str  # incarnation of the branch whose own copy of the table this is
     removed: Fingerprints = None
+    becomes: str | None = None  # the type key it has from now on, where the type is renamed
     digests: Digests = None
 
     def apply(self, pin: TablePin) -> TablePin:
-        return pin.moved(
+        named = pin if self.becomes is None else replace(pin, key=self.becomes)
+        return named.moved(
             self.ref,
             rows=self.rows,
             transaction=self.transaction,

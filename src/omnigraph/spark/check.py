@@ -1,7 +1,7 @@
 """The checks across a whole load, on executors: one bucket of ids or of values per task.
 
 First by id: no id twice, none that exists where it must be new; in a merge also which stored rows
-are replaced, so that rows can be written with the identities they keep. Then by value: unique
+are replaced. Then by value: unique
 tuples, the ends of edges, nodes that vanish under stored edges, cardinality. The rules themselves
 and their messages are those of ``constraints``.
 """
@@ -25,11 +25,14 @@ from omnigraph.constraints.image import empty_ids, last_per_id, without
 from omnigraph.constraints.spelling import as_array
 from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
 from omnigraph.schema import Cardinality, EdgeType, NodeType
+from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
 from omnigraph.spark.stage import FINAL, Site, shelve_tuples, shelve_values, without_places
-from omnigraph.spark.stored import ADDRESS, ROW_ID, StoredBucket
+from omnigraph.spark.stored import StoredBucket
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.staging import keep_row_ids, write_rows
+from omnigraph.storage.places import ADDRESS
+from omnigraph.storage.staging import with_hidden, write_rows
+from omnigraph.storage.tables import TableRef
 from omnigraph.write.gather import in_order, places
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ class CheckTask:
     written: frozenset[str]
     staging: bool = True
     overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    stored: Mapping[str, TableRef] = field(default_factory=dict)
+    """The versions of the tables that the load is checked against."""
 
     def report(self) -> Report:
         return Report(self.files, self.lines_before, self.site.shown_max)
@@ -60,9 +65,7 @@ class CheckTask:
 class Merged:
     """Rows of one type that a merge wrote, and where the rows they replace are."""
 
-    added: list[Any] = field(default_factory=list)
-    replaced: list[Any] = field(default_factory=list)
-    rows_added: int = 0
+    fragments: list[Any] = field(default_factory=list)
     addresses: np.ndarray[Any, Any] | None = None
 
 
@@ -118,7 +121,7 @@ def check_bucket_ids(task: CheckTask) -> Checked:
             marked = _marked(rows)
             shelve_values(shelving, owner, marked)
             if task.staging and not report:
-                checked.merged[key] = _merge(site, owner, marked, stored)
+                checked.merged[key] = _merge(task, owner, marked, stored)
         elif "key" in report.rules:
             marked = _marked(rows)
             checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
@@ -157,29 +160,30 @@ def _marked(rows: pa.Table) -> pa.Table:
 
 
 def _merge(
-    site: Site, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
+    task: CheckTask, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
 ) -> Merged:
-    """Write the rows of a bucket: those that replace stored ones keep their identities."""
+    """Write the rows of a bucket, and say where the stored ones are that they replace.
+
+    Where only some properties are assigned, rows that are not stored any more are left out.
+    """
     import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    rows = without_places(marked.filter(marked[FINAL]))
+    site, rows = task.site, without_places(marked.filter(marked[FINAL]))
     merged, table = Merged(), site.target(owner.key)
     if stored is not None:
         stored = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
     hit("task.before_files")
     if stored is not None and stored.num_rows:
         located = stored.take(pc.sort_indices(stored[ADDRESS]))
-        order = pc.index_in(located["id"], value_set=as_array(rows["id"]))
-        written = write_rows(table, rows.take(order))
-        merged.replaced = keep_row_ids(written, located[ROW_ID].to_numpy())
         merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
-        taken = pc.is_in(rows["id"], value_set=as_array(located["id"]))
-        rows = rows.filter(pc.invert(taken))
-    if rows.num_rows:
-        merged.added = write_rows(table, pa.table(rows))
-        merged.rows_added = rows.num_rows
+        if site.assigned is None:
+            rows = with_hidden(table, rows, merged.addresses)
+        else:
+            source = site.tables.open(task.stored[owner.key])
+            merged.fragments = write_assigned(source, table, located, rows, site.assigned)
+    if rows.num_rows and site.assigned is None:
+        merged.fragments = write_rows(table, rows)
     hit("task.after_files")
     return merged
 

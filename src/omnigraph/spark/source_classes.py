@@ -11,41 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from omnigraph.spark.source import (
-    NAME,
-    Plan,
-    Share,
-    read_share,
-    refuse_writing,
-    shares,
-    sql_condition,
-)
+from omnigraph.spark.source import NAME, Plan, plan_of, refuse_writing, sql_condition
+from omnigraph.spark.source_changes import ChangesPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class GraphReader(DataSourceReader):
-    """Reads one type, some fragments per task."""
+    """Reads one type, or what has changed of it, some of it per task."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | ChangesPlan) -> None:
         self._plan = plan
         self._conditions: list[str] = []
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in shares(self._plan)]
+        return [InputPartition(share) for share in self._plan.shares()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        share = partition.value
-        assert isinstance(share, Share)
-        condition = " AND ".join(self._conditions) or None
-        return read_share(self._plan, condition, share, self._plan.schema())
+        return self._plan.read(partition.value, " AND ".join(self._conditions) or None)
 
 
 class FilteringReader(GraphReader):
     """The same, for sessions that push filters down."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        if not self._plan.takes_filters:
+            return filters
         taken, left = sql_condition(filters)
         self._conditions += taken
         return left
@@ -63,10 +55,10 @@ class GraphSource(DataSource):
     def schema(self) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(Plan.of(dict(self.options)).schema())
+        return from_arrow_schema(plan_of(dict(self.options)).schema())
 
     def reader(self, schema: Any) -> DataSourceReader:
-        return self.reader_class(Plan.of(dict(self.options)))
+        return self.reader_class(plan_of(dict(self.options)))
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
         raise refuse_writing()

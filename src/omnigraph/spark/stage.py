@@ -28,7 +28,7 @@ from omnigraph.storage.staging import write_rows
 from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.gather import Gathered
-from omnigraph.write.identify import identify
+from omnigraph.write.identify import Identified, identify
 from omnigraph.write.load import Mode
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Site:
     shown_max: int = VIOLATIONS_SHOWN_MAX
     set_aside: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Lines, by part, that are read as if they were not there."""
+    assigned: tuple[str, ...] | None = None
+    """The properties that are set while everything else of an entity stays; None: whole rows."""
 
     @property
     def prefix(self) -> str:
@@ -147,12 +149,15 @@ class Stager:
             for key, table in self._gathered.finish().items()
         }
         given = {key: table["id"].is_valid() for key, table in rows.items()}
-        found = identify(schema, rows, answer.unread, strict=True, make=self._ids)
+        assigned = self._site.assigned
+        found = Identified(rows)
+        if assigned is None:
+            found = identify(schema, rows, answer.unread, strict=True, make=self._ids)
         shelving = Shelving(self._site.buckets)
         for key in sorted(found.rows):
             owner, table = schema.type(key), found.rows[key]
             answer.broken.files = answer.unread.files
-            check_required(owner, table, answer.broken)
+            check_required(owner, table, answer.broken, only=assigned)
             check_values(owner, table, answer.broken)
             answer.rows[key] = answer.rows.get(key, 0) + table.num_rows
             if "required" in answer.broken.rules or (answer.unread and not self._set_aside):

@@ -95,6 +95,11 @@ class SparkTasks:
             rows = frame.collect()
         return [_opened(row["answer"]) for row in sorted(rows, key=lambda row: int(row["task"]))]
 
+    def _tell_end(self, name: str, total: int) -> None:
+        """Say that all is done, also when the job was over before anything was reported."""
+        if self._progress is not None:
+            self._progress(Step(name, max(total, 1), max(total, 1)))
+
     @contextmanager
     def _watched(self, name: str) -> Iterator[None]:
         watch = _ConnectWatch(self.spark) if is_connect(self.spark) else _Watch(self.spark)
@@ -119,6 +124,7 @@ class SparkTasks:
         thread.start()
         try:
             yield
+            self._tell_end(name, watch.state()[2])
         except KeyboardInterrupt:
             watch.cancel()
             raise
@@ -243,12 +249,21 @@ def _opened(answer: bytes) -> Any:
 
 
 def _failure(name: str, problem: Exception) -> SparkFailure:
-    """One line for whatever PySpark raised: the last line of the executor's own traceback."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    parameters = getattr(problem, "getMessageParameters", lambda: None)() or {}
-    traceback = [line for line in parameters.get("traceback", "").splitlines() if line.strip()]
-    causes = [line for line in lines if "Error" in line or "Exception" in line]
-    why = (traceback[-1:] or causes or lines or [type(problem).__name__])[0].strip()
+    """One line for whatever PySpark raised."""
+    why = reason(problem)
     return SparkFailure(
         f"the Spark job ({name}) failed: {why[:300]}", details={"job": name, "reason": why[:2000]}
     )
+
+
+def reason(problem: Exception) -> str:
+    """What went wrong: the last line of the executor's own traceback, or what Spark calls it."""
+    parameters = getattr(problem, "getMessageParameters", lambda: None)() or {}
+    said = str(problem).partition("JVM stacktrace:")[0]
+    traceback = parameters.get("traceback") or said.partition("Traceback (most recent")[2]
+    traces = [line for line in traceback.splitlines() if line.strip()]
+    raised = [line for line in traces if not line.startswith((" ", "SQLSTATE"))]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith("[")]
+    causes = [line for line in lines if "Error" in line or "Exception" in line]
+    return (raised[-1:] or named or causes or lines or [type(problem).__name__])[0].strip()

@@ -26,8 +26,8 @@ PAUSE_MAX_S = 600.0
 
 NAMES: dict[str, str] = {
     "init.before_tables": "nothing of the graph exists yet",
-    "init.after_table": "at least one table exists, the manifest does not",
     "init.before_manifest": "all tables exist, the manifest does not",
+    "create.after_table": "a table exists, the manifest does not say so",
     "create.after_files": "the first files of a table are written, the table does not exist yet",
     "init.after_manifest": "the graph exists",
     "record.before_put": "tables are staged, no recovery record yet",
@@ -48,6 +48,8 @@ NAMES: dict[str, str] = {
     "branch.after_delete": "nothing of the branch is left",
     "fork.before_ref": "the first write to a type on a branch, nothing forked yet",
     "fork.after_ref": "the fork exists, nothing refers to it",
+    "columns.before_step": "a fork is about to change its columns, nothing refers to it",
+    "columns.after_step": "the fork has other columns, nothing refers to it",
     "stage.before_intent": "a bulk write is about to say that it will write files",
     "stage.after_intent": "the intent is durable, no task has written anything",
     "task.before_files": "a task is about to write files that nothing refers to",

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.spark.assign import Assignment
+from omnigraph.spark.parts import Part
 from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
-from omnigraph.testing.inline_tasks import BulkGraph
+from omnigraph.testing.inline_tasks import BulkGraph, InlineTasks
 from omnigraph.write.load import Mode
 
 SCHEMA = """
@@ -284,6 +286,43 @@ class BulkMerge(BulkLoad):
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {**super().parts(graph, number), **updated(graph, number, "main")}
+
+
+@writer_kind
+class BulkAssignment(WriterKind):
+    """Values computed in bulk, set as a property of nodes that exist."""
+
+    name = "bulk assignment"
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri)
+
+    def write(self, target: Target, number: int) -> None:
+        data = arrow_bytes({"id": ["ana", "bo"], "age": [100 + number] * 2})
+        part = Part(0, "<ages>", None, data, "arrow", "node:Person", len(data))
+        target.graph._assign(
+            InlineTasks(),
+            Assignment(("age",), (part,)),
+            "main",
+            "analyze",
+            columns={},
+            actor="writer",
+            idempotency_key=f"write {number}",
+        )
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        ages = {row["id"]: row["age"] for row in rows(graph, "node:Person")}
+        return {name: ages[name] == 100 + number for name in ("ana", "bo")}
+
+
+def arrow_bytes(columns: dict[str, list[Any]]) -> bytes:
+    import pyarrow as pa
+
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 @writer_kind

@@ -1,0 +1,34 @@
+"""Showing a person how far bulk work is: one line on stderr that is rewritten."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from omnigraph.cli.frame import Call
+
+if TYPE_CHECKING:
+    from omnigraph.write.load import Progress
+
+BAR_CHARS: Final = 30
+
+
+def watcher(call: Call) -> Callable[[Progress], None] | None:
+    """What to tell progress to; None when nobody watches."""
+    if call.flags.quiet or call.flags.json or not sys.stderr.isatty():
+        return None
+
+    def show(progress: Progress) -> None:
+        text = f"{progress.phase}: {progress.rows} rows, {progress.bytes_read >> 20} MiB"
+        if progress.tasks:
+            text = f"{progress.phase}: {_bar(progress.tasks_done, progress.tasks)}"
+        end = "\n" if progress.phase == "done" else ""
+        print(f"\r{text:60}", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _bar(done: int, total: int) -> str:
+    filled = BAR_CHARS * done // total
+    return f"[{'=' * filled}{' ' * (BAR_CHARS - filled)}] {done}/{total} tasks"

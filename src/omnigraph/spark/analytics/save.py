@@ -1,0 +1,70 @@
+"""Saving the values of an analysis to one file, a piece at a time: Parquet, CSV or NDJSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.errors import AlreadyExists, InvalidInput
+from omnigraph.ids import new_ulid
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
+
+
+def save(tables: Iterator[pa.Table], schema: pa.Schema, target: str | os.PathLike[str]) -> None:
+    """Write tables to a new file, which appears when it is complete."""
+    path = os.path.abspath(os.fspath(target))
+    suffix = os.path.splitext(path)[1]
+    if suffix not in SUFFIXES:
+        raise InvalidInput(
+            f"{target} does not say its format", remedy=f"End it in {', '.join(SUFFIXES)}."
+        )
+    if os.path.exists(path):
+        raise AlreadyExists(f"{target} exists already", remedy="Name a new file.")
+    temporary = f"{path}.{new_ulid()}"
+    try:
+        with _writer(temporary, suffix, schema) as writer:
+            for table in tables:
+                writer.write_table(table)
+        os.rename(temporary, path)
+    except OSError as problem:
+        raise InvalidInput(f"{target} cannot be written: {problem.strerror}") from problem
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _writer(path: str, suffix: str, schema: pa.Schema) -> Any:
+    if suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.ParquetWriter(path, schema)
+    if suffix == ".csv":
+        from pyarrow import csv
+
+        return csv.CSVWriter(path, schema)
+    return _Lines(path)
+
+
+class _Lines:
+    """One JSON object per row."""
+
+    def __init__(self, path: str) -> None:
+        self._out = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed when left
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.close()
+
+    def write_table(self, table: pa.Table) -> None:
+        import json
+
+        for batch in table.to_batches():
+            for row in batch.to_pylist():
+                self._out.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,61 @@
+"""What a program does over Spark Connect: ``python -m tests.spark.connect_job PLACE URL``.
+
+A process of its own: PySpark does not let one process have sessions of both kinds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from tests.spark.guide import SCHEMA
+
+import omnigraph
+from omnigraph.errors import ConstraintViolation, SparkFailure
+from omnigraph.spark.analytics import network
+from omnigraph.spark.session import session
+from omnigraph.spark.source import register
+
+
+def main(place: Path, url: str) -> None:
+    os.environ["SPARK_REMOTE"] = url
+    spark, said = session(), {}
+    graph = omnigraph.init(place / "other", SCHEMA)
+    graph.load([_person("a", 1), _person("c", 1)], mode="append")
+    before = graph.snapshot().commit_id
+    graph.mutate('query q() { delete Person where name = "a" }')
+    steps: list[str] = []
+    people = spark.createDataFrame([("b", 1), ("c", 2)], "name string, age int")
+    graph.load({"Person": people}, mode="merge", progress=lambda step: steps.append(step.phase))
+    said["steps"] = "reading Person" in steps
+    register(spark)
+    reader = spark.read.format("omnigraph").option("type", "Person").option("changes", before)
+    said["frame"] = sorted([r["op"], r["id"]] for r in reader.load(graph.uri).collect())
+    more = spark.range(2).selectExpr("concat('d', id) as name")
+    graph.load({"Person": more}, mode="append")
+    network.NODES_PER_BLOCK = 2
+    with graph.analyze("components", at=graph.snapshot().commit_id) as found:
+        frame = found.frame(spark)
+    said["components"] = frame.where("id <> 'b'").select("component").distinct().count()
+    said["exported"] = graph.export_to(place / "exported")
+    try:
+        graph.load({"Person": spark.range(1).selectExpr("raise_error('x') as name")}, mode="append")
+    except SparkFailure as failure:
+        said["failure"] = (
+            failure.code if "USER_RAISED_EXCEPTION" in failure.message else str(failure)
+        )
+    try:
+        graph.load({"Person": spark.range(2).selectExpr("'x' as name")}, mode="append")
+    except ConstraintViolation as broken:
+        said["violations"] = broken.total
+    print(json.dumps(said))
+
+
+def _person(name: str, age: int) -> dict[str, object]:
+    return {"type": "Person", "data": {"name": name, "age": age}}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
