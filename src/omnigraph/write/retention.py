@@ -52,7 +52,7 @@ class Kept:
     """Every version of every table that must stay, by path and physical branch."""
 
     versions: dict[str, dict[str | None, set[int]]] = field(default_factory=dict)
-    published: set[tuple[str, str | None]] = field(default_factory=set)
+    published: set[TableRef] = field(default_factory=set)  # versions that some branch has stated
     keys: dict[str, str] = field(default_factory=dict)  # type keys by path
 
     def add(self, ref: TableRef) -> None:
@@ -159,18 +159,19 @@ def keep_newest(kept: Kept, branches: Mapping[str | None, Holdings]) -> None:
     for holdings in branches.values():
         if holdings.versions:
             kept.add(holdings.ref(max(holdings.versions)))
+            kept.published |= {holdings.ref(version) for version in holdings.versions}
 
 
 def _keep_branch(
     kept: Kept, branch: Branch, state: ManifestState, horizon: int, held: set[int]
 ) -> None:
-    kept.published.add((MANIFEST_PATH, branch.ref))
+    kept.published |= {TableRef(MANIFEST_PATH, branch.ref, v) for v in range(state.version + 1)}
     kept.keys[MANIFEST_PATH] = MANIFEST_PATH
     for version in (*held, *range(max(horizon, 1), state.version + 1)):
         kept.add(TableRef(MANIFEST_PATH, branch.ref, version))
     for key, track in state.timeline.types.items():
         refs = [ref_at(name) for name in track.names]
-        kept.published |= {(ref.path, ref.branch) for ref in refs}
+        kept.published |= set(refs)
         kept.keys |= {ref.path: key for ref in refs}
         for ref in refs[max(track.until(horizon) - 1, 0) :]:
             kept.add(ref)
