@@ -184,7 +184,9 @@ def _merge(
             merged.replaced = keep_row_ids(write_rows(table, new), identities)
         else:
             source = site.tables.open(task.stored[owner.key])
-            merged.replaced = write_assigned(source, table, identities, new, site.assigned)
+            which = site.assigned[owner.key]
+            merged.replaced, kept = write_assigned(source, table, identities, new, which)
+            located = located.filter(pa.array(kept))
         merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
         taken = pc.is_in(rows["id"], value_set=as_array(located["id"]))
         rows = rows.filter(pc.invert(taken))
