@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
-from omnigraph.history.methods import HistoryMethods
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.create import create_graph
 from omnigraph.manifest.repository import Repository
@@ -65,7 +64,7 @@ def open(
     return graph
 
 
-class Graph(BranchMethods, HistoryMethods, SparkMethods):
+class Graph(BranchMethods, SparkMethods):
     """A handle on one graph."""
 
     def __init__(
