@@ -1,6 +1,6 @@
 """How fast writing is: one insert, a hundred, a load with all checks, and the cost of stored rows.
 
-The load runs in a process of its own, so that its peak memory is its own. Inserts into the small
+The load runs in a process of its own, so that its peak memory is its own. Mutations of the small
 and the large graph alternate, so that both meet the same machine.
 """
 
@@ -35,6 +35,10 @@ node Person {
 edge Follows: Person -> Person @card(0..100) { since: I32? }
 """
 INSERT: Final = "query q($h: String, $e: String) { insert Person { handle: $h, email: $e } }"
+UPDATE: Final = """
+query q($h: String, $e: String) { update Person set { email: $e } where handle = $h }
+"""
+DELETE: Final = "query q($h: String) { delete Person where handle = $h }"
 NODES: Final = 100_000
 EDGES: Final = 400_000
 STORED: Final = (10_000, 5_000_000)
@@ -42,14 +46,16 @@ REPETITIONS: Final = 60
 LOADS: Final = 3
 DATA: Final = (
     f"Person with a key and a @unique string; a load of {NODES} nodes and {EDGES} edges as NDJSON; "
-    f"inserts into {STORED[0]} and {STORED[1]} stored rows"
+    f"inserts, updates and deletions of one among {STORED[0]} and {STORED[1]} stored rows"
 )
 BARS: Final = {
     "single_insert_ms": 30.0,
     "hundred_to_single_ratio": 3.0,
     "load_us_per_row": 1e6 / 150_000,
     "load_peak_rss_mb": 1_500.0,
-    "large_to_small_ratio": 1.5,
+    "large_to_small_ratio_of_insert": 1.5,
+    "large_to_small_ratio_of_update": 1.5,
+    "large_to_small_ratio_of_delete": 1.5,
 }
 
 
@@ -61,13 +67,8 @@ def run() -> dict[str, Any]:
         hundred = _milliseconds(lambda n: _insert_hundred(many, n))
         loads = [_load_apart(folder / f"load{n}") for n in range(LOADS)]
         progress(f"  filling a graph with {STORED[1]} rows")
-        small, large = (_filled(folder / f"stored{rows}", rows) for rows in STORED)
-        in_small, in_large = [], []
-        for n in range(-1, REPETITIONS):
-            times = [_millisecond(partial(_insert, graph, n)) for graph in (small, large)]
-            if n >= 0:
-                in_small.append(times[0])
-                in_large.append(times[1])
+        graphs = {rows: _filled(folder / f"stored{rows}", rows) for rows in STORED}
+        flatness = _flatness(graphs)
     return {
         "single_insert_ms": spread(single),
         "hundred_inserts_ms": spread(hundred),
@@ -75,10 +76,25 @@ def run() -> dict[str, Any]:
         "load_us_per_row": spread([load["us_per_row"] for load in loads]),
         "load_processor_us_per_row": spread([load["processor_us_per_row"] for load in loads]),
         "load_peak_rss_mb": max(load["peak_rss_mb"] for load in loads),
-        "insert_into_small_ms": spread(in_small),
-        "insert_into_large_ms": spread(in_large),
-        "large_to_small_ratio": round(median(in_large) / median(in_small), 3),
+        **flatness,
     }
+
+
+def _flatness(graphs: dict[int, Graph]) -> dict[str, Any]:
+    """Each kind of mutation in the graphs of all sizes, turn by turn."""
+    found: dict[str, Any] = {}
+    for kind, act in (("insert", _insert), ("update", _update), ("delete", _delete)):
+        times: dict[int, list[float]] = {rows: [] for rows in graphs}
+        for n in range(-1, REPETITIONS):
+            for rows, graph in graphs.items():
+                took = _millisecond(partial(act, graph, n, rows))
+                if n >= 0:
+                    times[rows].append(took)
+        for rows in STORED:
+            found[f"{kind}_among_{rows}_ms"] = spread(times[rows])
+        ratio = median(times[STORED[1]]) / median(times[STORED[0]])
+        found[f"large_to_small_ratio_of_{kind}"] = round(ratio, 3)
+    return found
 
 
 def _milliseconds(act: Callable[[int], Any]) -> list[float]:
@@ -92,8 +108,23 @@ def _millisecond(act: Callable[[], Any]) -> float:
     return (perf_counter() - started) * 1_000
 
 
-def _insert(graph: Graph, number: int) -> None:
+def _insert(graph: Graph, number: int, _stored: int = 0) -> None:
     graph.mutate(INSERT, params={"h": f"x{number}", "e": f"y{number}"})
+
+
+def _update(graph: Graph, number: int, stored: int) -> None:
+    params = {"h": _spread_out(number, stored), "e": f"z{number}"}
+    assert graph.mutate(UPDATE, params=params).affected_nodes == 1
+
+
+def _delete(graph: Graph, number: int, stored: int) -> None:
+    params = {"h": _spread_out(number, stored)}
+    assert graph.mutate(DELETE, params=params).affected_nodes == 1
+
+
+def _spread_out(number: int, stored: int) -> str:
+    """One handle per repetition, from all over the stored rows."""
+    return f"p{(number + 1) * (stored // (REPETITIONS + 1))}"
 
 
 def _insert_hundred(graph: Graph, number: int) -> None:

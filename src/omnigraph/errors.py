@@ -13,6 +13,7 @@
     │   ├── BlobRangeInvalid         a range that lies outside the blob
     │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
     │   ├── CursorRejected           a cursor or page token of something else, or a damaged one
+    │   ├── SchemaChangeRefused      a schema that this graph cannot be brought to as it is
     │   ├── NotAvailable             something this version of the program does not do
     │   └── ReadOnly                 a write through a handle opened read-only
     ├── NotFound                     something named does not exist
@@ -34,6 +35,7 @@
     ├── Conflict                     somebody else was there first; nothing of this write is visible
     │   ├── VersionConflict          a type was written by someone else since it was read
     │   ├── ReadSetConflict          something this write relied on has changed
+    │   │   └── SchemaChanged        a write that was read under a schema the branch no longer has
     │   ├── KeyConflict              an entity with this id exists already
     │   ├── PreconditionFailed       the branch head is not the commit the caller expected
     │   ├── MergeConflicts           two sides of a merge cannot be brought together, all listed
@@ -216,6 +218,11 @@ class CursorRejected(InvalidInput):
     default_remedy = "Start again without the token: it belongs to another request."
 
 
+class SchemaChangeRefused(InvalidInput):
+    code = "schema_change_refused"
+    default_remedy = "`omnigraph schema plan` shows every step; nothing was changed."
+
+
 class NotAvailable(InvalidInput):
     code = "not_available"
     status = 501
@@ -356,6 +363,15 @@ class ReadSetConflict(Conflict):
             },
         )
         self.member = member
+
+
+class SchemaChanged(ReadSetConflict):
+    code = "schema_changed"
+    retryable = False
+    default_remedy = "Read the input again under the new schema, then write it again."
+
+    def __init__(self, expected: str, actual: str) -> None:
+        super().__init__("schema", expected, actual)
 
 
 class KeyConflict(Conflict):

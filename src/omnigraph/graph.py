@@ -32,9 +32,10 @@ from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.branch_methods import BranchMethods
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
+from omnigraph.write.schema_methods import SchemaMethods
+from omnigraph.write.upkeep_methods import UpkeepMethods
 
 if TYPE_CHECKING:
     import os
@@ -64,7 +65,7 @@ def open(
     return graph
 
 
-class Graph(BranchMethods, SparkMethods):
+class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -99,8 +100,10 @@ class Graph(BranchMethods, SparkMethods):
             return self._repository.snapshot_at_version(found, version)
         return self._repository.snapshot(found)
 
-    def schema(self, branch: str = MAIN) -> AcceptedSchema:
-        """The accepted schema of a branch."""
+    def schema(self, branch: str = MAIN, *, at: str | None = None) -> AcceptedSchema:
+        """The accepted schema of a branch, or the one it had at a commit."""
+        if at is not None:
+            return self._reader.state(at).schema
         state = self._repository.manifest(self._repository.branch(branch)).current()
         return load_schema(state, state.head.schema_hash)
 

@@ -97,6 +97,13 @@ def decode_ulid(text: str) -> int:
     return value
 
 
+def ulid_milliseconds(text: str) -> int | None:
+    """When a ULID was made, in milliseconds since 1970; None when the text is not one."""
+    if len(text) != ULID_LENGTH or not set(text) <= set(_ALPHABET):
+        return None
+    return decode_ulid(text) >> _RANDOM_BITS
+
+
 def _forget_last_after_fork() -> None:
     global _last, _lock
     _last, _lock = 0, threading.Lock()

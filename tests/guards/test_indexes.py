@@ -22,8 +22,8 @@ from tests.guards.support import (
     upsert,
 )
 
-from omnigraph.storage import staging
-from omnigraph.storage.indexing import stage_drop_index
+from omnigraph.storage import indexing, staging
+from omnigraph.storage.indexing import stage_drop_indexes
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 Shape = Callable[[TableStore, str], PinnedTable]
@@ -94,26 +94,33 @@ def test_an_index_never_answers_with_a_deleted_row(store: TableStore, shape: Sha
     assert ids(table, "id = 'a'") == ["a"]
 
 
-def test_a_rebuilt_index_replaces_the_old_one(store: TableStore) -> None:
-    """Depends on it: ``staging._segments``. Two overlapping segments would count rows twice."""
-    table = upsert(store, built_here(store, "BTREE"), ["a", "new"], 7)
+@pytest.mark.parametrize("shape", [built_here, inherited_by_a_branch])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_rebuilt_index_replaces_the_old_one_and_a_part_adds_to_it(
+    store: TableStore, monkeypatch: pytest.MonkeyPatch, parts: int, shape: Shape
+) -> None:
+    """Depends on it: ``indexing.stage_built``. The old part still knows the old value of a row."""
+    monkeypatch.setattr(indexing, "INDEX_SEGMENTS_MAX", parts)
+    table = upsert(store, shape(store, "BTREE"), ["a", "new"], 7)
     table = index(store, table, "n")
 
     (described,) = [i for i in table.dataset.describe_indices() if i.name == "n_btree"]
-    assert len(described.segments) == 1
+    assert len(described.segments) == parts
+    assert ids(table, "n = 0") == ["b", "c", "d", "e"]
+    assert table.dataset.count_rows(filter="n = 0") == 4
     assert ids(table, "n = 7") == ["a", "new"]
     assert table.dataset.count_rows(filter="n = 7") == 2
 
 
 def test_a_dropped_index_is_gone_and_the_rows_are_not(store: TableStore) -> None:
     table = built_here(store, "BTREE")
-    dropped = stage_drop_index(table, "n_btree", properties())
+    dropped = stage_drop_indexes(table, ["n_btree"], properties())
     assert dropped is not None
     table = store.commit(dropped)
 
     assert [i.name for i in table.dataset.describe_indices()] == ["id_btree"]
     assert table.scan(["id"], "n = 0").num_rows == 5
-    assert stage_drop_index(table, "n_btree", properties()) is None
+    assert stage_drop_indexes(table, ["n_btree"], properties()) is None
 
 
 def test_overwrite_drops_indexes(store: TableStore) -> None:

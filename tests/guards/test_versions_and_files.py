@@ -27,7 +27,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import staging
-from omnigraph.storage.indexing import IndexSpec, stage_drop_index, stage_indexes
+from omnigraph.storage.indexing import IndexSpec, stage_drop_indexes, stage_indexes
 from omnigraph.storage.lance_errors import TableExists
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import open_objects
@@ -102,7 +102,7 @@ def test_every_kind_of_write_leaves_its_uuid_and_operation(store: TableStore) ->
         lambda t, p: staging.stage_update(t, rows(["a"], 2), p, type_key=TYPE),
         lambda t, p: staging.stage_delete(t, pa.array(["b"]), p),
         lambda t, p: stage_indexes(t, [IndexSpec("n", "BTREE")], p),
-        lambda t, p: stage_drop_index(t, "n_btree", p),
+        lambda t, p: stage_drop_indexes(t, ["n_btree"], p),
         lambda t, p: staging.stage_compaction(t, p),
         lambda t, p: staging.stage_restore(t, t.ref.version - 1, 0, p),
         lambda t, p: staging.stage_overwrite(t, rows(["z"]), p, type_key=TYPE),

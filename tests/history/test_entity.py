@@ -92,6 +92,19 @@ def test_a_removal_of_too_many_to_be_noted_is_looked_at(people: Graph) -> None:
     assert told(people, "Person", "n7") == [("delete", "all of them"), ("insert", "many")]
 
 
+def test_an_entity_with_a_blob_has_a_history(tmp_path: Path) -> None:
+    graph = omnigraph.init(
+        tmp_path, "node File { name: String @key\n note: String?\n data: Blob? }"
+    )
+    files = [{"name": "a", "data": "base64:b25l"}, {"name": "b", "data": "base64:dHdv"}]
+    graph.load({"File": files}, mode="append")
+    for note in ("first", "second"):
+        with graph.write(message=note) as w:
+            w.update("File", "a", {"note": note})
+
+    assert told(graph, "File", "a") == [("update", "second"), ("update", "first"), ("insert", "")]
+
+
 def test_an_entity_that_is_gone_has_a_history(people: Graph) -> None:
     with people.write(message="bye") as w:
         w.delete("City", "Oslo")

@@ -22,6 +22,8 @@ class PreparedTable:
 
     pin: TablePin
     staged: StagedWrite
+    becomes: str | None = None
+    """The type key it will have, where the write renames the type."""
 
     def planned(self) -> PlannedTable:
         staged = self.staged
@@ -37,6 +39,7 @@ class PreparedTable:
             deletes=bool(staged.rows_deleted) or overwritten,
             inserts=bool(staged.rows_inserted) or overwritten or turned,
             removed=staged.removed,
+            becomes=self.becomes,
         )
 
 

@@ -35,6 +35,7 @@ class PlannedTable:
     deletes: bool
     inserts: bool
     removed: Fingerprints = None
+    becomes: str | None = None
 
     @property
     def landing(self) -> TableRef:
@@ -55,6 +56,7 @@ class PlannedTable:
             self.inserts,
             owner,
             self.removed,
+            self.becomes,
         )
 
 

@@ -2,16 +2,15 @@
 
 A stored row says which version wrote it last. So the walk goes from one change of the entity to the
 one before it, over whatever happened to others in between: the version just before a change holds
-the row as it was, under the same row id. Where an entity was absent, only versions that removed
-something are looked at. Where a branch was reset, versions do not descend from each other; there
-the entity is looked up by id.
+the entity as it was, if it existed. Where an entity was absent, only versions that removed
+something are looked at. Where a branch was reset, versions do not descend from each other.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -30,11 +29,11 @@ from omnigraph.read.delta import Op
 from omnigraph.read.diff import image_of
 from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.delta import common_ancestor
+from omnigraph.storage.delta import common_ancestor, touched_fragments
 from omnigraph.storage.fingerprints import may_hold
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.staging import membership
-from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef
+from omnigraph.storage.tables import PinnedTable, TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +41,8 @@ if TYPE_CHECKING:
 PINS_READ: Final = 64
 PINS_READ_MAX: Final = 4_096
 """Published versions whose rows are fetched together while looking for a removal: ever more."""
-_CREATED: Final = "_row_created_at_version"
+READ_WHOLE_MAX: Final = 1_024
+"""Rows that are read quicker than Lance plans a search among them."""
 _WRITTEN: Final = "_row_last_updated_at_version"
 
 
@@ -50,9 +50,8 @@ _WRITTEN: Final = "_row_last_updated_at_version"
 class Seen:
     """An entity as one version holds it."""
 
-    row_id: int
-    created: int
     written: int
+    """The version of the table that wrote it."""
     image: dict[str, Any]
     values: dict[str, str]
     """By identity of the property (ends by name), each in its exact spelling."""
@@ -115,21 +114,27 @@ class Lifeline:
                 continue
             start = self._run_start(at)
             made = self._first_since(seen.written, start, at)
-            earlier = self._earlier(seen, made, start)
+            earlier = self._earlier(made, start)
             move = Moved(made, earlier, seen)
             if earlier is None or move.changed():
                 yield move
             at, seen = made - 1, earlier
 
-    def find(self, at: int) -> Seen | None:
-        """The entity at a position, looked up by id."""
+    def find(self, at: int, fragment_ids: Sequence[int] | None = None) -> Seen | None:
+        """The entity at a position, looked up by id; ``fragment_ids`` are where it may be."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         table = self.repository.tables.open(self.ref(at))
         owner = self._owner(at)
-        columns = [*(column.name for column in owner.columns()), _CREATED, _WRITTEN]
-        condition = membership("id", pa.array([self.id]))
-        return self._seen(owner, table, table.scan(columns, condition, with_row_id=True))
+        columns = [*(column.name for column in owner.columns()), _WRITTEN]
+        if fragment_ids is not None and _size(table, fragment_ids) <= READ_WHOLE_MAX:
+            rows = table.scan(columns, with_row_id=True, fragment_ids=fragment_ids)
+            rows = rows.filter(pc.equal(rows["id"], self.id))
+        else:
+            condition = membership("id", pa.array([self.id]))
+            rows = table.scan(columns, condition, with_row_id=True, fragment_ids=fragment_ids)
+        return self._seen(owner, table, rows)
 
     def at_commit(self, commit_id: str) -> tuple[Lifeline, int] | None:
         """The same entity on the branch that made a commit, and how many versions it had then.
@@ -150,17 +155,19 @@ class Lifeline:
 
     # -- from one change to the one before ---------------------------------------------------------
 
-    def _earlier(self, seen: Seen, made: int, start: int) -> Seen | None:
-        """The entity just before the version that wrote it as ``seen``."""
+    def _earlier(self, made: int, start: int) -> Seen | None:
+        """The entity just before the version at a position, which wrote it.
+
+        A row that was replaced then is missing from where it was.
+        """
         if made == 0:
             return None
-        before = made - 1
-        if made > start and seen.created <= self.ref(before).version:
-            owner = self._owner(before)
-            columns = [*(c.name for c in owner.columns()), _CREATED, _WRITTEN, ROW_ID]
-            table = self.repository.tables.open(self.ref(before))
-            return self._seen(owner, table, table.take([seen.row_id], columns))
-        return self.find(before)
+        if made == start:
+            return self.find(made - 1)
+        tables = self.repository.tables
+        before, after = tables.open(self.ref(made - 1)), tables.open(self.ref(made))
+        touched = touched_fragments(before, after)
+        return self.find(made - 1, touched) if touched else None
 
     def _last_seen(self, at: int) -> tuple[int, Seen | None]:
         """The newest older position at which the entity existed; -1 when it never did."""
@@ -255,5 +262,8 @@ class Lifeline:
             for column in owner.columns()
             if column.name != "id"
         }
-        row_id, created, written = (rows[n][0].as_py() for n in (ROW_ID, _CREATED, _WRITTEN))
-        return Seen(row_id, created, written, image_of(row), values)
+        return Seen(rows[_WRITTEN][0].as_py(), image_of(row), values)
+
+
+def _size(table: PinnedTable, fragment_ids: Sequence[int]) -> int:
+    return sum(table.fragments[fragment_id].physical_rows for fragment_id in fragment_ids)

@@ -15,7 +15,6 @@ from omnigraph.errors import (
     BranchInUse,
     BranchProtected,
     Contention,
-    HistoryReclaimed,
     InvalidInput,
     ReadSetConflict,
 )
@@ -29,6 +28,7 @@ from omnigraph.manifest.branches import (
     is_protected,
     protection_id,
 )
+from omnigraph.manifest.horizon import is_kept, reclaimed
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Kind, Row
@@ -56,13 +56,14 @@ def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branc
     try:
         repository.tables.fork(ref, branch.incarnation)
     except TableNotFound as error:
-        raise HistoryReclaimed(
-            f"{from_!r} can no longer be forked: its state was cleaned up",
-            details={"ref": from_, "commit_id": start.commit_id},
-        ) from error
+        raise reclaimed(repr(from_), start.commit_id) from error
     hit("branch.after_ref")
     register_branch(repository, branch, source)
     hit("branch.after_row")
+    main, held = repository.main.current(), branch.to_row().object_id
+    if not is_kept(main, source, repository.manifest(source).current(), ref.version, held):
+        mark_deleting(repository, name)  # a cleanup did not see it; whoever comes next removes it
+        raise reclaimed(repr(from_), start.commit_id)
     return branch
 
 

@@ -63,9 +63,9 @@ def create_graph(
     made: list[str] = []
     try:
         hit("init.before_tables")
-        pins = [_create_table(repository, t, commit.commit_id, made) for t in schema.types()]
+        pins = [create_table(repository, t, commit.commit_id, made) for t in schema.types()]
     except OmnigraphError:
-        _discard(repository, made)
+        discard_tables(repository, made)
         raise
     try:
         hit("init.before_manifest")
@@ -73,10 +73,10 @@ def create_graph(
         hit("init.after_manifest")
     except (TableExists, TableNotFound, AmbiguousOutcome) as failure:
         if not _is_ours(location, objects, commit, failure):
-            _discard(repository, made)
+            discard_tables(repository, made)
             raise _exists(location) from failure
     except OmnigraphError:
-        _discard(repository, made)
+        discard_tables(repository, made)
         raise
     return Repository.open(location, objects=objects)
 
@@ -95,23 +95,36 @@ def _is_ours(
     return find_commit(found, commit.commit_id) is not None
 
 
-def _create_table(
-    repository: Repository, entity_type: NodeType | EdgeType, operation_id: str, made: list[str]
+def create_table(
+    repository: Repository,
+    entity_type: NodeType | EdgeType,
+    operation_id: str,
+    made: list[str],
+    *,
+    kind: str = "init",
+    owner: str = MAIN,
 ) -> TablePin:
-    properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: "init"}
+    """The empty table of a type. Its path is noted in ``made``; nothing refers to it yet."""
+    properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: kind}
     columns = table_schema(entity_type)
     try:
         path = table_path(entity_type.key)
         table = repository.tables.create(path, columns, properties)
     except (TableExists, TableNotFound):
-        # Left behind by an init that died, or being made, or removed, by one that races this one.
+        # Another lifetime's, or left behind, or being made, or removed, by whoever races this one.
         path = table_path(entity_type.key, entity_type.incarnation)
         table = repository.tables.create(path, columns, properties)
     made.append(path)
-    hit("init.after_table")
+    hit("create.after_table")
     creation = repository.tables.transaction(table.ref).uuid
     return TablePin(
-        entity_type.key, table.ref, 0, entity_type.type_id, entity_type.incarnation, str(creation)
+        entity_type.key,
+        table.ref,
+        0,
+        entity_type.type_id,
+        entity_type.incarnation,
+        str(creation),
+        owner,
     )
 
 
@@ -130,13 +143,13 @@ def _create_manifest(
     )
 
 
-def _discard(repository: Repository, made: list[str]) -> None:
-    """Remove the tables this call made; a failure leaves unreferenced files, nothing else."""
+def discard_tables(repository: Repository, made: list[str]) -> None:
+    """Remove tables that nothing refers to; a failure leaves unreferenced files, nothing else."""
     for path in made:
         try:
             repository.objects.delete_prefix(path)
         except OmnigraphError as error:
-            log.warning("could not remove %s after a failed init: %s", path, error.message)
+            log.warning("could not remove %s, which is not used: %s", path, error.message)
 
 
 def _exists(location: Location) -> GraphExists:

@@ -24,7 +24,7 @@ class Requirements:
     ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the meaning
     of all of them; ``head`` is the caller's own precondition; ``branches`` the registry of branches
     and tags that a change of it was decided on; ``absent`` are current rows that nobody may have
-    added meanwhile.
+    added meanwhile; ``kept`` is an older manifest version whose state must not be given up.
     """
 
     tables: Mapping[str, TableRef] = field(default_factory=dict)
@@ -34,6 +34,7 @@ class Requirements:
     head: str | None = None
     branches: tuple[str, ...] | None = None
     absent: tuple[str, ...] = ()
+    kept: int | None = None
 
     def check(self, state: ManifestState) -> None:
         """Raise the typed conflict of the first requirement that does not hold."""
@@ -47,6 +48,8 @@ class Requirements:
         for object_id in self.absent:
             if state.row(object_id) is not None:
                 raise ReadSetConflict(object_id, None, object_id)
+        if self.kept is not None and self.kept < state.horizon:
+            raise ReadSetConflict("older history", self.kept, state.horizon)
         for key, expected in self.tables.items():
             pin = state.pins.get(key)
             if pin is None or pin.ref != expected:
@@ -73,9 +76,11 @@ class TableChange:
     inserts: bool
     owner: str  # incarnation of the branch whose own copy of the table this is
     removed: Fingerprints = None
+    becomes: str | None = None  # the type key it has from now on, where the type is renamed
 
     def apply(self, pin: TablePin) -> TablePin:
-        return pin.moved(
+        named = pin if self.becomes is None else replace(pin, key=self.becomes)
+        return named.moved(
             self.ref,
             rows=self.rows,
             transaction=self.transaction,

@@ -14,8 +14,10 @@ from omnigraph.ids import SYSTEM_CLOCK, Clock
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, get_branch
 from omnigraph.manifest.format import check_stamp
+from omnigraph.manifest.horizon import kept_version, protected_versions, reclaimed
 from omnigraph.manifest.manifest import Manifest
-from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit
+from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit, TablePin
+from omnigraph.manifest.schemas import type_keys
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.lance_errors import TableNotFound
@@ -132,6 +134,25 @@ class Repository:
     def _at(
         self, branch: Branch, state: ManifestState, commit: Commit, version: int
     ) -> SnapshotPins:
-        pins = history.pins_at(state, version)
+        kept = kept_version(state, version)
+        if kept is None:
+            kept = self._held(branch, state, commit, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
-        return SnapshotPins(branch, version, commit.commit_id, schema_hash, pins)
+        pins = self._pins(state, schema_hash, kept)
+        return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins)
+
+    @staticmethod
+    def _pins(state: ManifestState, schema_hash: str, version: int) -> dict[str, TablePin]:
+        """Only what the schema names: a type that was renamed or dropped has older rows, too."""
+        keys = type_keys(state, schema_hash)
+        return {k: pin for k, pin in history.pins_at(state, version).items() if k in keys}
+
+    def _held(self, branch: Branch, state: ManifestState, commit: Commit, version: int) -> int:
+        """A version below the horizon at which a commit is still there, or a typed error."""
+        held = protected_versions(self.main.current(), branch)
+        schema_hash = commit.schema_hash or state.head.schema_hash
+        for candidate in (version, *(v for id, v in held if id == commit.commit_id)):
+            pins = self._pins(state, schema_hash, candidate).values()
+            if all(self.tables.has_version(pin.ref) for pin in pins):
+                return candidate
+        raise reclaimed(f"commit {commit.commit_id}", commit.commit_id)

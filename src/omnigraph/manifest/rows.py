@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MANIFEST_PATH = "__manifest"
 MAIN = "main"
 CURRENT = "current"
+HORIZON = "horizon"
 
 
 class Kind(StrEnum):
@@ -40,6 +41,7 @@ class Kind(StrEnum):
     PROTECTION = "protection"
     ABANDONED = "abandoned"
     IDEMPOTENCY = "idempotency"
+    HORIZON = "horizon"
 
 
 HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})

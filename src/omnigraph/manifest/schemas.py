@@ -27,9 +27,21 @@ def schema_id(schema: AcceptedSchema) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def type_keys(state: ManifestState, schema_hash: str) -> frozenset[str]:
+    """The keys of the types that a schema has; quicker than loading it."""
+    metadata = _row(state, schema_hash).metadata
+    return frozenset(
+        f"{kind}:{item['name']}" for kind in ("node", "edge") for item in metadata[f"{kind}s"]
+    )
+
+
 def load_schema(state: ManifestState, schema_hash: str) -> AcceptedSchema:
     """The schema that a head or commit refers to."""
+    return AcceptedSchema.from_json(dict(_row(state, schema_hash).metadata))
+
+
+def _row(state: ManifestState, schema_hash: str) -> Row:
     row = state.row(f"schema:{schema_hash}")
     if row is None:
         raise CorruptData(f"the manifest refers to a schema it does not hold ({schema_hash})")
-    return AcceptedSchema.from_json(dict(row.metadata))
+    return row

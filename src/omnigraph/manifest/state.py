@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from omnigraph.errors import CorruptData
-from omnigraph.manifest.rows import CURRENT, Head, Kind, Row, TablePin, row_from_arrow
+from omnigraph.manifest.rows import CURRENT, HORIZON, Head, Kind, Row, TablePin, row_from_arrow
 from omnigraph.manifest.timeline import Timeline, read_timeline
 from omnigraph.storage.tables import PinnedTable, TableRef
 
@@ -63,6 +63,12 @@ class ManifestState:
         """The pin of every type, by type key, in order."""
         found = [TablePin.from_row(row) for row in self.rows(Kind.TABLE)]
         return {pin.key: pin for pin in sorted(found, key=lambda pin: pin.key)}
+
+    @property
+    def horizon(self) -> int:
+        """The oldest version whose state is certainly there; 0 when nothing was ever removed."""
+        row = self.row(HORIZON)
+        return 0 if row is None else int(row.metadata["version"])
 
     @cached_property
     def timeline(self) -> Timeline:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from omnigraph.errors import InvalidInput, TagExists
 from omnigraph.ids import new_ulid
-from omnigraph.manifest.branches import all_branches, name_problem
+from omnigraph.manifest.branches import Branch, all_branches, name_problem
 from omnigraph.manifest.branching import change_registry
+from omnigraph.manifest.horizon import is_kept, reclaimed
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
@@ -32,6 +33,7 @@ def create_tag(
             remedy="Use letters, digits and . _ - with / between parts, such as release/1.0.",
         )
     made: list[Tag] = []
+    holder: list[Branch] = []
 
     def change(state: ManifestState) -> Publication:
         if name in all_branches(state):
@@ -39,11 +41,13 @@ def create_tag(
         if find_tag(state, name) is not None and not force:
             raise TagExists(f"tag {name!r} exists already", details={"tag": name})
         branch, commit = locate_commit(repository, resolve(repository, target).commit_id)
+        held = repository.snapshot_at_commit(branch, commit.commit_id)
+        holder.append(branch)
         tag = Tag(
             name,
             commit.commit_id,
             branch.incarnation,
-            commit.manifest_version or 0,
+            held.manifest_version,
             repository.clock.now_us(),
             actor,
             message,
@@ -52,7 +56,12 @@ def create_tag(
         return Publication(new_ulid(), MAIN, put=(tag.to_row(),))
 
     change_registry(repository, change)
-    return made[-1]
+    tag, state = made[-1], repository.manifest(holder[-1]).current()
+    main = repository.main.current()
+    if not is_kept(main, holder[-1], state, tag.manifest_version, tag.object_id):
+        delete_tag(repository, name)  # a cleanup did not see it
+        raise reclaimed(repr(target), tag.commit_id)
+    return tag
 
 
 def delete_tag(repository: Repository, name: str) -> Tag:

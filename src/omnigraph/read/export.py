@@ -70,7 +70,7 @@ def _export_type(owner: NodeType | EdgeType, table: PinnedTable) -> Iterator[byt
     for start in range(0, len(order), size):
         positions = order[start : start + size]
         with translated(f"reading {table.ref.path}"):
-            rows = table.dataset.take(positions)
+            rows = table.dataset.take(positions, columns=table.schema.names)
         yield encode_rows(owner, table, rows, indices=positions)
 
 

@@ -8,11 +8,13 @@ them again; whoever gets ``None`` makes them again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from omnigraph.read.values import Ints
+from omnigraph.storage.delta import SCAN_SHARE, rows_at
+from omnigraph.storage.places import ADDRESS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,20 +62,22 @@ def succession_between(old: PinnedTable, new: PinnedTable, *, follow: bool) -> S
     if len(fresh) * FRESH_SHARE > after.rows:
         return None
     places = np.full(before.rows, -1, dtype=np.int32)
-    touched = [f for f in before.starts if f not in set(shared)]
-    for fragment in shared:
+    lost = []
+    for fragment in before.starts:
         first, count = before.starts[fragment], before.counts[fragment]
-        if count == after.counts[fragment]:
-            kept = np.arange(count)
+        if fragment not in shared:
+            lost.append(_addresses(old, fragment))
+        elif count == after.counts[fragment]:
+            places[first : first + count] = np.arange(count) + after.starts[fragment]
         else:
-            touched.append(fragment)
-            kept = _kept(_addresses(old, fragment), _addresses(new, fragment))
-        here = np.where(kept >= 0, kept + after.starts[fragment], -1)
-        places[first : first + count] = here
+            stored = _addresses(old, fragment)
+            kept = _kept(stored, _addresses(new, fragment))
+            places[first : first + count] = np.where(kept >= 0, kept + after.starts[fragment], -1)
+            lost.append(stored[kept < 0])
     moved = fresh[:0]
-    if follow and touched and added:
-        moved = _replaced(old, new, before, touched, places, added, fresh)
-    unchanged = len(fresh) + before.rows == after.rows and not touched
+    if follow and lost and added:
+        moved = _replaced(old, new, np.concatenate(lost), places, added, fresh)
+    unchanged = len(fresh) + before.rows == after.rows and not lost
     return Succession(None if unchanged else places, moved, fresh, added)
 
 
@@ -123,26 +127,38 @@ def _kept(old: Ints, new: Ints) -> Ints:
 def _replaced(
     old: PinnedTable,
     new: PinnedTable,
-    before: _Layout,
-    touched: list[int],
+    lost: Ints,
     places: Ints,
     added: tuple[int, ...],
     fresh: Ints,
 ) -> Ints:
-    """Give rows that were written again their new places; returns those."""
-    row_ids = np.concatenate([_row_ids(old, fragment) for fragment in touched])
-    ordinals = _ranges(before, tuple(touched))
-    gone = places[ordinals] < 0
-    written = np.concatenate([_row_ids(new, fragment) for fragment in added])
-    known = dict(zip(written.tolist(), fresh.tolist(), strict=True))
-    found = np.array([known.get(row_id, -1) for row_id in row_ids[gone].tolist()], dtype=np.int32)
-    places[ordinals[gone]] = found
+    """Give entities whose rows were written again their new places; returns those.
+
+    ``lost`` are the addresses of the old rows that are gone, in the order of their ordinals.
+    """
+    written = new.scan(["id"], fragment_ids=list(added))["id"].to_pylist()
+    known = dict(zip(written, fresh.tolist(), strict=True))
+    ids = _ids_at(old, lost)
+    found = np.array([known.get(id, -1) for id in ids], dtype=np.int32)
+    places[np.flatnonzero(places < 0)] = found
     return np.sort(found[found >= 0])
 
 
-def _row_ids(table: PinnedTable, fragment: int) -> Ints:
-    found: Any = table.scan([], with_row_id=True, fragment_ids=[fragment])
-    return np.asarray(found["_rowid"].to_numpy())
+def _ids_at(table: PinnedTable, addresses: Ints) -> list[str]:
+    """The ids of the rows at these addresses, in their order."""
+    import pyarrow as pa
+
+    if not len(addresses):
+        return []
+    if len(addresses) * SCAN_SHARE > table.rows:
+        fragments = np.unique(addresses >> np.uint64(32)).tolist()
+        rows = table.scan(["id"], with_row_address=True, fragment_ids=fragments)
+    else:
+        rows = pa.concat_tables(rows_at(table, addresses, ["id"]))
+    stored = np.asarray(rows[ADDRESS].to_numpy())
+    order = np.argsort(stored)
+    at = order[np.searchsorted(stored[order], addresses)]
+    return list(rows["id"].take(pa.array(at)).to_pylist())
 
 
 def read_fresh(new: PinnedTable, delta: Succession, columns: list[str]) -> pa.Table:

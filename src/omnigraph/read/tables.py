@@ -97,7 +97,8 @@ class CachedTable:
         self.cache = cache
         self._open = open_table
         self._types = {column.name: column.type for column in kind.columns()}
-        self._keys = {name: f"{key}/column/{name}" for name in self._types}
+        # With the type: that of an enum may change while the table stays the same.
+        self._keys = {name: f"{key}/column/{name}/{type}" for name, type in self._types.items()}
 
     @property
     def all(self) -> Ints:

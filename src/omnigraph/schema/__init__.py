@@ -18,8 +18,10 @@ from omnigraph.schema.parts import (
     Property,
     Range,
 )
-from omnigraph.schema.plan import plan_schema
+from omnigraph.schema.plan import PlanFacts, plan_schema
+from omnigraph.schema.revive import with_revived
 from omnigraph.schema.steps import Plan, Step
+from omnigraph.schema.tighten import tightened
 
 __all__ = [
     "AcceptedSchema",
@@ -33,6 +35,7 @@ __all__ = [
     "NodeType",
     "Origin",
     "Plan",
+    "PlanFacts",
     "Property",
     "Range",
     "SchemaFile",
@@ -42,5 +45,7 @@ __all__ = [
     "format_schema",
     "parse_schema",
     "plan_schema",
+    "tightened",
     "unique_tuple",
+    "with_revived",
 ]

@@ -1,41 +1,68 @@
 """What has to change to get from one accepted schema to another.
 
 Compares by identity, so renames are renames. Reads no data: whether a step is supported depends on
-the two schemas alone. The order is fixed: interfaces, nodes, edges, each by name; within a type
-rename, structure, documentation, properties, constraints; what goes away comes last of its kind.
+the two schemas alone; one that the stored data must allow says so. The order is fixed: interfaces,
+nodes, edges, each by name; within a type rename, structure, documentation, properties, constraints;
+what goes away comes last of its kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
-from omnigraph.schema.parts import Columns, Property
-from omnigraph.schema.steps import DropMode, Plan, Step, StepKind
+from omnigraph.schema.parts import Cardinality, Columns, Property
+from omnigraph.schema.steps import DropMode, Plan, Step, StepConstraint, StepKind
 from omnigraph.syntax import quote
+from omnigraph.types import PropertyType
 
 REQUIRED_WITHOUT_VALUES: Final = "OG-MF-103"
 TYPE_CHANGE: Final = "OG-MF-106"
+WIDENINGS: Final = frozenset(
+    (("I32", "I64"), ("U32", "U64"), ("U32", "I64"), ("F32", "F64")),
+)
+"""Changes of a number that keep every value as it is."""
 
 _AnyType = InterfaceType | NodeType | EdgeType
 _Same = TypeVar("_Same", InterfaceType, NodeType, EdgeType)
 
 
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What a plan depends on besides the two schemas.
+
+    ``filled`` are new properties (such as ``node:Person.age``) for which a value was given;
+    ``empty`` the keys of accepted types without entities; ``revived`` dropped types and properties
+    that are brought back, by their identities.
+    """
+
+    mode: DropMode = "soft"
+    filled: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
+    revived: Mapping[str, NodeType | EdgeType | Property] = field(default_factory=dict)
+
+
 def plan_schema(
-    accepted: AcceptedSchema, desired: AcceptedSchema, *, allow_data_loss: bool = False
+    accepted: AcceptedSchema,
+    desired: AcceptedSchema,
+    *,
+    allow_data_loss: bool = False,
+    facts: PlanFacts | None = None,
 ) -> Plan:
     """The plan from ``accepted`` to ``desired``, which was accepted with the former as previous.
 
     With ``allow_data_loss`` drops are hard: the dropped data does not stay in older versions.
     """
-    mode: DropMode = "hard" if allow_data_loss else "soft"
-    ids = (_type_ids(accepted), _type_ids(desired))
+    known = facts or PlanFacts("hard" if allow_data_loss else "soft")
+    revived = {t.key: t.type_id for t in known.revived.values() if not isinstance(t, Property)}
+    ids = ({**_type_ids(accepted), **revived}, _type_ids(desired))
     return Plan(
         (
-            *_kind(accepted.interfaces, desired.interfaces, ids, mode),
-            *_kind(accepted.nodes, desired.nodes, ids, mode),
-            *_kind(accepted.edges, desired.edges, ids, mode),
+            *_kind(accepted.interfaces, desired.interfaces, ids, known),
+            *_kind(accepted.nodes, desired.nodes, ids, known),
+            *_kind(accepted.edges, desired.edges, ids, known),
         )
     )
 
@@ -53,25 +80,20 @@ def _kind(
     accepted: Mapping[str, _Same],
     desired: Mapping[str, _Same],
     ids: tuple[dict[str, str], dict[str, str]],
-    mode: DropMode,
+    facts: PlanFacts,
 ) -> Iterator[Step]:
     known = {item.type_id: item for item in accepted.values()}
     for after in desired.values():
-        before = known.pop(after.type_id, None)
+        before: _AnyType | None = known.pop(after.type_id, None)
         if before is None:
-            yield Step(kind="add_type", type_kind=after.kind, type_name=after.name)
-        else:
-            yield from _TypeDiff(before, after, ids, mode).steps()
-    for before in known.values():
-        if before.kind == "interface":
-            yield Step(
-                kind="unsupported_change",
-                type_kind="interface",
-                type_name=before.name,
-                reason="an interface cannot be removed or renamed",
-            )
-        else:
-            yield Step(kind="drop_type", type_kind=before.kind, type_name=before.name, mode=mode)
+            revived = facts.revived.get(after.type_id)
+            kind: StepKind = "add_type" if revived is None else "undrop_type"
+            yield Step(kind=kind, type_kind=after.kind, type_name=after.name)
+            before = None if isinstance(revived, Property) else revived
+        if before is not None:
+            yield from _TypeDiff(before, after, ids, facts).steps()
+    for gone in known.values():
+        yield Step(kind="drop_type", type_kind=gone.kind, type_name=gone.name, mode=facts.mode)
 
 
 class _TypeDiff:
@@ -82,12 +104,12 @@ class _TypeDiff:
         before: _AnyType,
         after: _AnyType,
         ids: tuple[dict[str, str], dict[str, str]],
-        mode: DropMode,
+        facts: PlanFacts,
     ) -> None:
         self.before = before
         self.after = after
         self.ids_before, self.ids_after = ids
-        self.mode: DropMode = mode
+        self.facts = facts
         self.old_properties = {item.property_id: item for item in before.properties.values()}
         self.new_ids = {item.property_id for item in after.properties.values()}
 
@@ -124,18 +146,19 @@ class _TypeDiff:
     def structure(self) -> Iterator[Step]:
         before, after = self.before, self.after
         if isinstance(before, NodeType) and isinstance(after, NodeType):
-            implemented = {self.ids_before[f"interface:{name}"] for name in before.implements}
+            # By identity where it still has one: an interface that was removed has only its name.
+            implemented = {self.ids_before.get(f"interface:{name}") for name in before.implements}
             if implemented != {self.ids_after[f"interface:{name}"] for name in after.implements}:
-                yield self.refuse("the set of implemented interfaces cannot change")
+                yield self.step("change_interfaces", implements=after.implements)
         if isinstance(before, EdgeType) and isinstance(after, EdgeType):
             for end in ("source", "target"):
                 old, new = getattr(before, end), getattr(after, end)
-                if self.ids_before[f"node:{old}"] != self.ids_after[f"node:{new}"]:
+                if self.ids_before.get(f"node:{old}") != self.ids_after[f"node:{new}"]:
                     yield self.refuse(f"the {end} cannot change from {old} to {new}")
             if before.cardinality != after.cardinality:
-                yield self.refuse(
-                    f"@card cannot change from {before.cardinality} to {after.cardinality}"
-                )
+                shown = (str(before.cardinality), str(after.cardinality))
+                stricter = is_stricter(before.cardinality, after.cardinality)
+                yield self.step("change_cardinality", cardinality=shown, validated=stricter)
 
     def type_metadata(self) -> Iterator[Step]:
         before, after = self.before, self.after
@@ -150,13 +173,27 @@ class _TypeDiff:
     # Properties
 
     def added(self, item: Property) -> Step:
-        if item.type.nullable:
-            return self.step("add_property", item.name, property_type=item.type)
-        return self.refuse(
-            "a new required property needs a value for the entities that exist already",
-            item.name,
-            REQUIRED_WITHOUT_VALUES,
-        )
+        needs_value = not item.type.nullable and self.after.kind != "interface"
+        revived = self.facts.revived.get(item.property_id)
+        if isinstance(revived, Property):
+            if revived.type.required() != item.type.required():
+                return self.refuse(
+                    f"it was {revived.type} when it was dropped and cannot come back as"
+                    f" {item.type}",
+                    item.name,
+                    TYPE_CHANGE,
+                )
+            return self.step(
+                "undrop_property", item.name, property_type=item.type, validated=needs_value
+            )
+        valued = f"{self.after.key}.{item.name}" in self.facts.filled
+        if needs_value and not valued and self.before.key not in self.facts.empty:
+            return self.refuse(
+                "a new required property needs a value for the entities that exist already",
+                item.name,
+                REQUIRED_WITHOUT_VALUES,
+            )
+        return self.step("add_property", item.name, property_type=item.type)
 
     def changed(self, before: Property, after: Property) -> Iterator[Step]:
         name = after.name
@@ -170,10 +207,6 @@ class _TypeDiff:
             yield self.refuse(_annotation_change(before, after), name)
         if self.embedding(before, self.before) != self.embedding(after, self.after):
             yield self.refuse("the source or model of @embed cannot change", name)
-        if before.inherited != after.inherited:
-            ways = ("declared by the type", "inherited from an interface")
-            was, will = (ways[item.inherited] for item in (before, after))
-            yield self.refuse(f"it was {was} and cannot become {will}", name)
 
     def type_change(self, before: Property, after: Property) -> Iterator[Step]:
         if before.type == after.type:
@@ -182,12 +215,33 @@ class _TypeDiff:
         if old and new and before.type.nullable == after.type.nullable and set(old) <= set(new):
             added = tuple(value for value in new if value not in old)
             yield self.step("extend_enum", after.name, added_values=added)
+        elif self.may_become(before.type, after.type, after.name):
+            yield self.step(
+                "change_property_type",
+                after.name,
+                old_type=before.type,
+                property_type=after.type,
+                validated=is_narrower(before.type, after.type),
+            )
         else:
             yield self.refuse(
                 f"the type cannot change from {before.type} to {after.type}",
                 after.name,
                 TYPE_CHANGE,
             )
+
+    def may_become(self, old: PropertyType, new: PropertyType, name: str) -> bool:
+        """Whether values can be kept: the same type but for nulls and members, or a wider one."""
+        same_form = (old.is_list, old.is_vector) == (new.is_list, new.is_vector)
+        if old.enum is not None or new.enum is not None:
+            return same_form and old.enum is not None and new.enum is not None
+        if old.required() == new.required():
+            return True
+        owner = self.after
+        in_key = isinstance(owner, NodeType) and name in owner.key_columns
+        if in_key and old.scalar.name == "F32":
+            return False  # ids are made of the shortest spelling, which depends on the width
+        return same_form and (old.scalar.name, new.scalar.name) in WIDENINGS
 
     def embedding(self, item: Property, owner: _AnyType) -> tuple[str, str | None] | None:
         """The source of an embedding by identity, and its model."""
@@ -199,7 +253,7 @@ class _TypeDiff:
     def dropped(self) -> Iterator[Step]:
         for item in self.before.properties.values():
             if item.property_id not in self.new_ids:
-                yield self.step("drop_property", item.name, mode=self.mode)
+                yield self.step("drop_property", item.name, mode=self.facts.mode)
 
     # Constraints
 
@@ -214,15 +268,32 @@ class _TypeDiff:
                 continue
             declared = [self.before.properties.get(name) for name in columns]
             gone = any(item and item.property_id not in self.new_ids for item in declared)
-            if kind == "key" or not gone:
+            if kind == "key":
                 yield self.refuse(f"the constraint {shown} cannot be removed")
+            elif not gone:
+                stated = StepConstraint(kind, columns, shown)
+                yield self.step("drop_constraint", constraint=stated)
         for identity, (kind, columns, shown) in new.items():
             if identity in old:
                 continue
-            if kind == "index":
-                yield self.step("add_constraint", index=columns)
-            else:
+            if kind == "key":
                 yield self.refuse(f"the constraint {shown} cannot be added to an existing type")
+            else:
+                stated = StepConstraint(kind, columns, shown)
+                checked = kind != "index" and self.after.kind != "interface"
+                yield self.step("add_constraint", constraint=stated, validated=checked)
+
+
+def is_narrower(old: PropertyType, new: PropertyType) -> bool:
+    """Whether some value of the old type is none of the new one."""
+    members = old.enum is not None and not set(old.enum) <= set(new.enum or ())
+    return members or (old.nullable and not new.nullable)
+
+
+def is_stricter(old: Cardinality, new: Cardinality) -> bool:
+    """Whether some number of edges was allowed and no longer is."""
+    fewer = new.high is not None and (old.high is None or new.high < old.high)
+    return fewer or new.low > old.low
 
 
 def _constraints(item: _AnyType) -> dict[object, tuple[str, Columns, str]]:

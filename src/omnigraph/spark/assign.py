@@ -1,9 +1,9 @@
 """Assigning values to properties of entities that exist, at any size, as one commit.
 
 Values come by id, in parts as those of a load, and go the way of a merge: what is stored is found
-bucket by bucket, written again with the identity it has, and the rows it replaces are marked as
-deleted. Entities that were removed in the meantime stay removed; what others changed in the
-meantime stays changed, because rows are read at the very state that the commit is made on.
+bucket by bucket and written again, and the rows it replaces are marked as deleted. Entities that
+were removed in the meantime stay removed; what others changed in the meantime stays changed,
+because rows are read at the very state that the commit is made on.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import InvalidInput
 from omnigraph.schema import NodeType
 from omnigraph.spark.parts import Part
 from omnigraph.storage.blobs import complete_rows
-from omnigraph.storage.staging import keep_row_ids, write_rows
-from omnigraph.storage.tables import PinnedTable
+from omnigraph.storage.places import ADDRESS
+from omnigraph.storage.staging import with_hidden, write_rows
+from omnigraph.storage.tables import ROW_ID, PinnedTable
 from omnigraph.syntax import did_you_mean
 
 if TYPE_CHECKING:
@@ -74,30 +76,33 @@ def require_assignable(owner: NodeType, names: Sequence[str]) -> None:
 def write_assigned(
     source: PinnedTable,
     target: PinnedTable,
-    identities: np.ndarray[Any, Any],
+    located: pa.Table,
     values: pa.Table,
     assigned: Assigned,
 ) -> tuple[list[Any], np.ndarray[Any, Any]]:
-    """Write the rows of these identities with other values.
+    """Write the located rows with other values, by id.
 
     Returns the files that hold them, and which of the rows were written.
     """
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     written: list[Any] = []
     masks: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=bool)]
     step = _rows_at_once(source.schema)
-    for start in range(0, len(identities), step):
-        chosen = identities[start : start + step]
-        rows, given = complete_rows(source, chosen.tolist()), values.slice(start, len(chosen))
+    for start in range(0, located.num_rows, step):
+        chosen = located.slice(start, step)
+        rows = complete_rows(source, chosen[ROW_ID].to_pylist())
+        given = values.take(pc.index_in(rows["id"], value_set=as_array(values["id"])))
         masks.append(_unchanged(rows, given, assigned.expected))
         keep = pa.array(masks[-1])
-        rows, given, chosen = rows.filter(keep), given.filter(keep), chosen[masks[-1]]
+        rows, given, chosen = rows.filter(keep), given.filter(keep), chosen.filter(keep)
+        if not rows.num_rows:
+            continue
         for name in assigned.properties:
             rows = rows.set_column(rows.column_names.index(name), name, given[name])
-        if rows.num_rows:
-            written += keep_row_ids(write_rows(target, rows), chosen)
+        written += write_rows(target, with_hidden(source, rows, chosen[ADDRESS].to_numpy()))
     return written, np.concatenate(masks)
 
 

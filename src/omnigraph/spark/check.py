@@ -1,7 +1,7 @@
 """The checks across a whole load, on executors: one bucket of ids or of values per task.
 
 First by id: no id twice, none that exists where it must be new; in a merge also which stored rows
-are replaced, so that rows can be written with the identities they keep. Then by value: unique
+are replaced. Then by value: unique
 tuples, the ends of edges, nodes that vanish under stored edges, cardinality. The rules themselves
 and their messages are those of ``constraints``.
 """
@@ -28,9 +28,10 @@ from omnigraph.schema import Cardinality, EdgeType, NodeType
 from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
 from omnigraph.spark.stage import FINAL, Site, shelve_tuples, shelve_values, without_places
-from omnigraph.spark.stored import ADDRESS, ROW_ID, StoredBucket
+from omnigraph.spark.stored import StoredBucket
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.staging import keep_row_ids, write_rows
+from omnigraph.storage.places import ADDRESS
+from omnigraph.storage.staging import with_hidden, write_rows
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.gather import in_order, places
 
@@ -64,9 +65,7 @@ class CheckTask:
 class Merged:
     """Rows of one type that a merge wrote, and where the rows they replace are."""
 
-    added: list[Any] = field(default_factory=list)
-    replaced: list[Any] = field(default_factory=list)
-    rows_added: int = 0
+    fragments: list[Any] = field(default_factory=list)
     addresses: np.ndarray[Any, Any] | None = None
 
 
@@ -163,12 +162,11 @@ def _marked(rows: pa.Table) -> pa.Table:
 def _merge(
     task: CheckTask, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
 ) -> Merged:
-    """Write the rows of a bucket: those that replace stored ones keep their identities.
+    """Write the rows of a bucket, and say where the stored ones are that they replace.
 
     Where only some properties are assigned, rows that are not stored any more are left out.
     """
     import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     site, rows = task.site, without_places(marked.filter(marked[FINAL]))
@@ -178,21 +176,16 @@ def _merge(
     hit("task.before_files")
     if stored is not None and stored.num_rows:
         located = stored.take(pc.sort_indices(stored[ADDRESS]))
-        order = pc.index_in(located["id"], value_set=as_array(rows["id"]))
-        identities, new = located[ROW_ID].to_numpy(), rows.take(order)
+        merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
         if site.assigned is None:
-            merged.replaced = keep_row_ids(write_rows(table, new), identities)
+            rows = with_hidden(table, rows, merged.addresses)
         else:
             source = site.tables.open(task.stored[owner.key])
             which = site.assigned[owner.key]
-            merged.replaced, kept = write_assigned(source, table, identities, new, which)
-            located = located.filter(pa.array(kept))
-        merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
-        taken = pc.is_in(rows["id"], value_set=as_array(located["id"]))
-        rows = rows.filter(pc.invert(taken))
+            merged.fragments, kept = write_assigned(source, table, located, rows, which)
+            merged.addresses = merged.addresses[kept]
     if rows.num_rows and site.assigned is None:
-        merged.added = write_rows(table, pa.table(rows))
-        merged.rows_added = rows.num_rows
+        merged.fragments = write_rows(table, rows)
     hit("task.after_files")
     return merged
 

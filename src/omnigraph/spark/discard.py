@@ -36,4 +36,4 @@ def _fragments(staged: Sequence[Staged], checked: Sequence[Checked]) -> Iterator
             yield from ((key, fragment) for fragment in fragments)
     for found in checked:
         for key, merged in found.merged.items():
-            yield from ((key, fragment) for fragment in (*merged.added, *merged.replaced))
+            yield from ((key, fragment) for fragment in merged.fragments)

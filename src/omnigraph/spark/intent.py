@@ -19,10 +19,11 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.ids import Clock
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.paths import STAGING_PREFIX
 
 log = logging.getLogger("omnigraph.spark")
 
-STAGING: Final = "_staging"
+STAGING: Final = STAGING_PREFIX
 RENEWALS_PER_LEASE: Final = 3
 
 

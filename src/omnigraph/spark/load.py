@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX, Report
-from omnigraph.errors import InvalidInput, PreconditionFailed, ReadSetConflict
+from omnigraph.errors import InvalidInput, PreconditionFailed, SchemaChanged
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
@@ -327,7 +327,7 @@ class SparkLoad:
         self, attempt: Attempt, info: WriteInfo
     ) -> tuple[PreparedWrite, Mapping[str, Any]]:
         if attempt.snapshot.schema_hash != self._schema_hash:
-            raise ReadSetConflict("schema", self._schema_hash, attempt.snapshot.schema_hash)
+            raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         refs = self._current_refs(attempt)
         findings = self._checked(attempt)
         operation_id = new_ulid()
@@ -376,21 +376,21 @@ class SparkLoad:
             rows = sum(fragment.physical_rows for fragment in written)
             return stage_replacement(table, written, rows, properties)
         merged = findings.merged.get(key, [])
-        replaced = [fragment for part in merged for fragment in part.replaced]
-        added = [fragment for part in merged for fragment in part.added] + written
-        if not replaced and not added:
+        written += [fragment for part in merged for fragment in part.fragments]
+        if not written:
             return None
         taken = [part.addresses for part in merged if part.addresses is not None]
+        replaced = sum(map(len, taken))
         changed, gone = delete_replaced(self._tasks, self._required_site, table, taken)
         return stage_fragments(
             table,
             "upsert" if self._spec.mode == "merge" else "insert",
             properties,
-            new=replaced + added,
+            new=written,
             changed=changed,
             gone=gone,
-            rows_inserted=sum(fragment.physical_rows for fragment in added),
-            rows_updated=sum(fragment.physical_rows for fragment in replaced),
+            rows_inserted=sum(fragment.physical_rows for fragment in written) - replaced,
+            rows_updated=replaced,
         )
 
     @property

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph.spark.exchange import Shelf, Shelving
 from omnigraph.spark.stage import Site, shelve_tuples
-from omnigraph.storage.tables import TableRef
+from omnigraph.storage.places import ADDRESS
+from omnigraph.storage.tables import ROW_ID, TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_PER_TASK: Final = 2 << 20
 """Stored rows that one task reads: some columns of them, a few hundred megabytes at most."""
-
-ADDRESS: Final = "_rowaddr"
-ROW_ID: Final = "_rowid"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,13 @@ def table_schema(entity_type: NodeType | EdgeType) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema(
-        [_field(column.name, column.type, column.property_id) for column in entity_type.columns()],
+        [column_field(item.name, item.type, item.property_id) for item in entity_type.columns()],
         metadata={TYPE_KEY: entity_type.key},
     )
 
 
-def _field(name: str, type_: PropertyType, property_id: str | None) -> pa.Field:
+def column_field(name: str, type_: PropertyType, property_id: str | None) -> pa.Field:
+    """One column as a table keeps it."""
     import lance
     import pyarrow as pa
 

@@ -1,8 +1,9 @@
 """Which rows two versions of one table do not share, at a cost that follows their number.
 
-Rows are known by their stable row ids. A row that was written after a version carries a later
-stamp and lies in a fragment that the version does not have; a row that went away is in a deletion
-list that the version does not have. Versions on different physical branches are compared through
+Rows are known by their stable row ids; one that was replaced went away, and another came under the
+same id. A row that was written after a version carries a later stamp and lies in a fragment that
+the version does not have; a row that went away is in a deletion list that the version does not
+have. Versions on different physical branches are compared through
 the newest version that both descend from: whatever neither touched since then is the same row,
 under the same row id, on both. Nothing here looks at values: a row that was written again with the
 values it had is named, and whoever asks compares.
@@ -93,22 +94,33 @@ def gather(table: PinnedTable, row_ids: pa.Array, columns: Sequence[str]) -> pa.
     elif len(row_ids) * SCAN_SHARE > table.rows:
         found = table.scan(columns, with_row_id=True)
     else:
-        found = pa.concat_tables(_at(table, addresses(table, row_ids), columns))
+        found = pa.concat_tables(rows_at(table, addresses(table, row_ids), columns))
     order = pc.index_in(row_ids, value_set=found[ROW_ID].combine_chunks())
     if order.null_count:
         raise CorruptData(f"{table.ref.path} lacks {order.null_count} rows that it should have")
     return found.take(order).select(wanted)
 
 
-def _at(table: PinnedTable, places: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows at these addresses, some at a time and in no particular order."""
+def rows_at(table: PinnedTable, places: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows at these addresses, some at a time and in no particular order, with both."""
     import numpy as np
 
     for start in range(0, len(places), ADDRESSES_MAX):
         part = np.sort(places[start : start + ADDRESSES_MAX])
         condition = f"{ADDRESS} IN ({', '.join(map(str, part.tolist()))})"
-        fragments = np.unique(part >> np.uint64(32)).tolist()
-        yield table.scan(columns, condition, with_row_id=True, fragment_ids=fragments)
+        yield table.scan(
+            columns,
+            condition,
+            with_row_id=True,
+            with_row_address=True,
+            fragment_ids=np.unique(part >> np.uint64(32)).tolist(),
+        )
+
+
+def touched_fragments(before: PinnedTable, after: PinnedTable) -> list[int]:
+    """The fragments of a version from which a row may be missing in a later one."""
+    kept = after.fragments
+    return [name for name, fragment in before.fragments.items() if kept.get(name) != fragment]
 
 
 # -- along one line of versions --------------------------------------------------------------------

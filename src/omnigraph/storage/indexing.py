@@ -6,7 +6,7 @@ that are not removed would answer twice. Reads never depend on an index being th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,61 +30,79 @@ class IndexSpec:
         return f"{self.column}_{self.kind.lower()}"
 
 
-def stage_indexes(
-    table: PinnedTable, specs: Sequence[IndexSpec], properties: Mapping[str, str]
-) -> StagedWrite:
-    """Build several indexes over all rows as one step, each replacing the one of its name."""
-    from lance import LanceOperation, Transaction
+@dataclass(frozen=True, slots=True)
+class BuiltIndex:
+    """The files of an index, or of a new part of one, that no version refers to yet.
 
-    built, replaced = [], []
+    They stay good while the fragments they cover have the data files they had: rows that were
+    deleted or replaced since are left out by Lance, as for any index that is older than its table.
+    """
+
+    spec: IndexSpec
+    index: Any
+    covers: Mapping[int, tuple[str, ...]]
+    whole: bool  # takes the place of everything that the index of this name had
+
+    def holds_for(self, table: PinnedTable) -> bool:
+        return all(_files(table, fragment) == files for fragment, files in self.covers.items())
+
+
+def build_indexes(
+    table: PinnedTable, specs: Sequence[IndexSpec], known: Sequence[BuiltIndex] = ()
+) -> Iterator[BuiltIndex]:
+    """Build what covers the rows that no index of these names, built or ``known``, covers.
+
+    Look-up indexes get one more part, so the cost follows what was written; when an index has
+    gathered many parts, and for every other kind, it is built anew.
+    """
+    stored = stored_indexes(table)
     for spec in specs:
+        parts = [part for part in stored.get(spec.name, ()) if part.live]
+        mine = [built for built in known if built.spec == spec]
+        covered = {f for part in parts for f in part.live} | {f for b in mine for f in b.covers}
+        missing = [fragment for fragment in table.fragments if fragment not in covered]
+        if mine or (spec.name in stored and not missing):
+            continue  # what came after a part was built is left to the next time
+        whole = spec.kind != "BTREE" or not parts or len(parts) >= INDEX_SEGMENTS_MAX
+        fragments = list(table.fragments) if whole else missing
         with translated(f"building an index on {table.ref.path}"):
             index = table.dataset.create_index_uncommitted(
                 spec.column,
                 spec.kind,
                 name=spec.name,
-                fragment_ids=list(table.fragments),
+                fragment_ids=fragments,
                 replace=True,
                 **dict(spec.options),
             )
             # Without this step an inverted index commits and then fails every search.
-            built.append(table.dataset.merge_existing_index_segments([index]))
-        replaced += _segments(table, spec.name)
-    operation = LanceOperation.CreateIndex(built, replaced)
-    return stage_maintenance(table, "index_build", Transaction, operation, properties)
+            index = table.dataset.merge_existing_index_segments([index])
+        yield BuiltIndex(spec, index, {f: _files(table, f) for f in fragments}, whole)
 
 
-def stage_lookup_indexes(
-    table: PinnedTable, columns: Sequence[str], properties: Mapping[str, str]
+def stage_built(
+    table: PinnedTable, built: Sequence[BuiltIndex], properties: Mapping[str, str]
 ) -> StagedWrite | None:
-    """Bring the look-up indexes of these columns up to date; None when they are.
-
-    Only fragments that no segment covers are indexed, so the cost follows what was written. When
-    an index has gathered many segments, it is built anew.
-    """
+    """One step that puts all of these into place; None when there are none."""
     from lance import LanceOperation, Transaction
 
-    built, superseded = [], []
-    with translated(f"building indexes on {table.ref.path}"):
-        known = {index.name: index.segments for index in table.dataset.describe_indices()}
-        for column in columns:
-            name = lookup_index(column)
-            segments = known.get(name, [])
-            covered = {fragment for s in segments for fragment in s.fragment_ids}
-            fragments = [f for f in table.fragments if f not in covered]
-            if not fragments:
-                continue
-            if len(segments) >= INDEX_SEGMENTS_MAX:
-                fragments = list(table.fragments)
-                superseded += _segments(table, name)
-            made = table.dataset.create_index_uncommitted(
-                column, "BTREE", name=name, fragment_ids=fragments, replace=True
-            )
-            built.append(table.dataset.merge_existing_index_segments([made]))
     if not built:
         return None
-    operation = LanceOperation.CreateIndex(built, superseded)
+    stored = stored_indexes(table)
+    replaced = [
+        part.segment
+        for one in built
+        for part in stored.get(one.spec.name, ())
+        if one.whole or not part.live
+    ]
+    operation = LanceOperation.CreateIndex([one.index for one in built], replaced)
     return stage_maintenance(table, "index_build", Transaction, operation, properties)
+
+
+def stage_indexes(
+    table: PinnedTable, specs: Sequence[IndexSpec], properties: Mapping[str, str]
+) -> StagedWrite | None:
+    """Bring these indexes up to date; None when they are."""
+    return stage_built(table, list(build_indexes(table, specs)), properties)
 
 
 def lookup_index(column: str) -> str:
@@ -92,33 +110,52 @@ def lookup_index(column: str) -> str:
     return IndexSpec(column, "BTREE").name
 
 
-def stage_drop_index(
-    table: PinnedTable, name: str, properties: Mapping[str, str]
+def stage_drop_indexes(
+    table: PinnedTable, names: Collection[str], properties: Mapping[str, str]
 ) -> StagedWrite | None:
-    """Remove an index; None when there is none of that name."""
+    """Remove the indexes of these names; None when there are none."""
     from lance import LanceOperation, Transaction
 
-    segments = _segments(table, name)
+    stored = stored_indexes(table)
+    segments = [part.segment for name in names for part in stored.get(name, ())]
     if not segments:
         return None
     operation = LanceOperation.CreateIndex([], segments)
     return stage_maintenance(table, "index_drop", Transaction, operation, properties)
 
 
-def _segments(table: PinnedTable, name: str) -> list[Any]:
-    """The stored segments of an index, in the form that a transaction removes them by."""
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """One stored part of an index."""
+
+    segment: Any  # in the form that a transaction removes it by
+    kind: str
+    live: frozenset[int]  # the fragments of this version that it covers
+    size: int
+
+
+def stored_indexes(table: PinnedTable) -> dict[str, list[StoredPart]]:
+    """The parts of every index of this version, by the name of the index."""
     import lance
 
-    return [
-        lance.Index(
-            uuid=segment.uuid,
-            name=name,
-            fields=index.fields,
-            dataset_version=segment.dataset_version_at_last_update,
-            fragment_ids=segment.fragment_ids,
-            index_version=segment.index_version,
-        )
-        for index in table.dataset.describe_indices()
-        if index.name == name
-        for segment in index.segments
-    ]
+    found: dict[str, list[StoredPart]] = {}
+    with translated(f"looking at the indexes of {table.ref.path}"):
+        for index in table.dataset.describe_indices():
+            for part in index.segments:
+                segment = lance.Index(
+                    uuid=part.uuid,
+                    name=index.name,
+                    fields=index.fields,
+                    dataset_version=part.dataset_version_at_last_update,
+                    fragment_ids=part.fragment_ids,
+                    index_version=part.index_version,
+                )
+                live = frozenset(int(f) for f in part.fragment_ids if int(f) in table.fragments)
+                stored = StoredPart(segment, index.index_type, live, part.size_bytes or 0)
+                found.setdefault(index.name, []).append(stored)
+    return found
+
+
+def _files(table: PinnedTable, fragment: int) -> tuple[str, ...]:
+    metadata = table.fragments.get(fragment)
+    return () if metadata is None else tuple(file.path for file in metadata.files)

@@ -7,6 +7,7 @@ _FNV_PRIME = 0x100000001B3
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 
 RECOVERY_PREFIX = "__recovery"
+STAGING_PREFIX = "_staging"
 RECOVERY_AUDIT_PATH = "_graph_commit_recoveries.lance"
 
 

@@ -5,7 +5,9 @@ transactions are built by hand, because Lance's own builders either commit at on
 protection against concurrent writers when staged. All of them are *strict*: they name every
 fragment of the pinned version, so that any other write in between is a conflict.
 
-* rows added, replaced or removed: a widened ``Update``; replaced rows keep their stable row ids;
+* rows added, replaced or removed: a widened ``Update``; a replaced row is one row that leaves and
+  one that comes, under a new row id, because Lance looks through the row ids of the whole table
+  for the history of rows that keep theirs;
 * rows added to an empty table: ``Merge``, because an ``Update`` that names no fragment is rebased;
 * the whole table replaced: ``Overwrite``.
 
@@ -16,10 +18,12 @@ Index creation, compaction and restore are *not* refused by Lance in every case;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.blobs import is_blob_type
+from omnigraph.storage.delta import rows_at
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import addresses
@@ -100,7 +104,7 @@ def stage_insert(
     present = None if known_new else locate(table, rows["id"])
     if present is not None and len(present):
         raise KeyConflict(type_key, present.ids[0].as_py())
-    return _stage(table, "insert", properties, added=rows)
+    return _stage(table, "insert", properties, written=rows)
 
 
 def stage_upsert(
@@ -108,7 +112,8 @@ def stage_upsert(
 ) -> StagedWrite:
     """Replace the rows whose ids exist, add the others."""
     _require_distinct(rows, type_key)
-    return _stage_change(table, "upsert", properties, rows, locate(table, rows["id"]))
+    located = locate(table, rows["id"])
+    return _stage(table, "upsert", properties, written=rows, replaced=located)
 
 
 def stage_update(
@@ -119,7 +124,7 @@ def stage_update(
     located = locate(table, rows["id"])
     if len(located) != rows.num_rows:
         raise ValueError(f"{rows.num_rows - len(located)} rows to update do not exist")
-    return _stage_change(table, "update", properties, rows, located)
+    return _stage(table, "update", properties, written=rows, replaced=located)
 
 
 def stage_delete(
@@ -146,12 +151,12 @@ def stage_change(
     _require_distinct(rows, type_key)
     deleted = _as_array(deleted_ids)
     written = pc.is_in(deleted, value_set=_as_array(rows["id"]))
-    return _stage_change(
+    return _stage(
         table,
         "change",
         properties,
-        rows,
-        locate(table, rows["id"]),
+        written=rows,
+        replaced=locate(table, rows["id"]),
         removed=locate(table, deleted.filter(pc.invert(written))),
     )
 
@@ -170,21 +175,15 @@ def stage_known(
     ``row_ids`` says for each row which stored row it replaces (null: it is new); ``removed`` are
     row ids that go away.
     """
-    import pyarrow.compute as pc
-
-    if rows is None:
-        return _stage(table, "delete", properties, removed=_known(table, None, removed))
-    _require_distinct(rows, type_key)
-    replaces = pc.is_valid(row_ids)
-    replacement = rows.filter(replaces)
+    if rows is not None:
+        _require_distinct(rows, type_key)
     return _stage(
         table,
-        "change",
+        "delete" if rows is None else "change",
         properties,
-        added=rows.filter(pc.invert(replaces)),
-        replacing=_known(table, replacement["id"], row_ids.filter(replaces)),
-        replacement=replacement,
-        removed=_known(table, None, removed),
+        written=rows,
+        replaced=_known(table, row_ids.drop_null()),
+        removed=_known(table, removed),
     )
 
 
@@ -264,57 +263,31 @@ def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> Stage
 # -- inside ---------------------------------------------------------------------------------------
 
 
-def _stage_change(
-    table: PinnedTable,
-    kind: str,
-    properties: Mapping[str, str],
-    rows: pa.Table,
-    located: Located,
-    removed: Located | None = None,
-) -> StagedWrite:
-    """Split rows into replaced ones (in the order of ``located``) and added ones."""
-    import pyarrow.compute as pc
-
-    if not len(located):
-        return _stage(table, kind, properties, added=rows, removed=removed)
-    order = pc.index_in(located.ids, value_set=_as_array(rows["id"]))
-    is_new = pc.invert(pc.is_in(rows["id"], value_set=_as_array(located.ids)))
-    return _stage(
-        table,
-        kind,
-        properties,
-        added=rows.filter(is_new),
-        replacing=located,
-        replacement=rows.take(order),
-        removed=removed,
-    )
-
-
 def _stage(
     table: PinnedTable,
     kind: str,
     properties: Mapping[str, str],
     *,
-    added: pa.Table | None = None,
-    replacing: Located | None = None,
-    replacement: pa.Table | None = None,
+    written: pa.Table | None = None,
+    replaced: Located | None = None,
     removed: Located | None = None,
 ) -> StagedWrite:
-    """Build one strict transaction out of added, replaced and removed rows."""
-    taken = [x.addresses for x in (replacing, removed) if x is not None]
+    """Build one strict transaction out of written, replaced and removed rows."""
+    taken = [x.addresses for x in (replaced, removed) if x is not None]
     changed, gone = delete_addresses(table, taken)
-    new = [] if added is None or not added.num_rows else write_rows(table, added)
-    if replacing is not None and replacement is not None:
-        new = keep_row_ids(write_rows(table, replacement), replacing.row_ids) + new
+    count = 0 if written is None else written.num_rows
+    updated = 0 if replaced is None else len(replaced)
+    if written is not None and replaced is not None:
+        written = with_hidden(table, written, replaced.addresses)
     return stage_fragments(
         table,
         kind,
         properties,
-        new=new,
+        new=write_rows(table, written) if written is not None and count else [],
         changed=changed,
         gone=gone,
-        rows_inserted=0 if added is None else added.num_rows,
-        rows_updated=0 if replacing is None else len(replacing),
+        rows_inserted=count - updated,
+        rows_updated=updated,
         rows_deleted=0 if removed is None else len(removed),
         removed=() if removed is None else fingerprints(removed.ids),
     )
@@ -391,28 +364,44 @@ def write_rows(table: PinnedTable, rows: pa.Table) -> list[Any]:
     """Write rows as unreferenced fragments beside the table's own."""
     from lance.fragment import write_fragments
 
+    schema = _written_schema(table, rows)
     with translated(f"staging rows for {table.ref.path}"):
         return list(
             write_fragments(
-                rows.cast(table.schema),
+                rows.select(schema.names).cast(schema),
                 table.dataset,
                 mode="append",
+                schema=schema,
                 # Which references are allowed was decided before; here they are only written.
                 allow_external_blob_outside_bases=True,
             )
         )
 
 
-def keep_row_ids(fragments: list[Any], row_ids: np.ndarray[Any, Any]) -> list[Any]:
-    """Attach stable row ids to freshly written fragments, in row order."""
-    from lance.fragment import RowIdSequence
+def _written_schema(table: PinnedTable, rows: pa.Table) -> pa.Schema:
+    """The columns that rows are written with: the table's, and what they have of hidden ones."""
+    import pyarrow as pa
 
-    kept, start = [], 0
-    for fragment in fragments:
-        ids = row_ids[start : start + fragment.physical_rows].tolist()
-        start += fragment.physical_rows
-        kept.append(replace(fragment, row_id_meta=RowIdSequence(ids).to_inline_metadata()))
-    return kept
+    given = [field for field in table.hidden if field.name in rows.column_names]
+    return pa.schema([*table.schema, *given], metadata=table.schema.metadata)
+
+
+def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, Any]) -> pa.Table:
+    """Replacing rows with what the replaced ones, at these addresses, hold in hidden columns.
+
+    It may come back. Hidden blobs do not travel: what a scan gives of them cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kept = [field for field in table.hidden if not is_blob_type(field.type)]
+    if not kept or not len(replaced):
+        return rows
+    found = pa.concat_tables(rows_at(table, replaced, ["id", *(field.name for field in kept)]))
+    at = pc.index_in(rows["id"], value_set=_as_array(found["id"]))
+    for field in kept:
+        rows = rows.append_column(field, found[field.name].cast(field.type).take(at))
+    return rows
 
 
 def _changing_fields(table: PinnedTable) -> list[int]:
@@ -443,11 +432,12 @@ def _require_distinct(rows: pa.Table, type_key: str) -> None:
     raise KeyConflict(type_key, twice["id"][0].as_py())
 
 
-def _known(table: PinnedTable, ids: Any, row_ids: pa.Array) -> Located | None:
+def _known(table: PinnedTable, row_ids: pa.Array) -> Located | None:
     """Rows whose row ids are known, at the addresses they have at this version."""
     if not len(row_ids):
         return None
-    return Located(ids, row_ids.to_numpy(), addresses(table, row_ids))
+    unknown: Any = None  # nobody asks for their ids
+    return Located(unknown, row_ids.to_numpy(), addresses(table, row_ids))
 
 
 def _located(id_type: pa.DataType) -> Located:

@@ -38,6 +38,7 @@ METADATA_CACHE_BYTES = 256 << 20
 OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
 ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
+HIDDEN_PREFIX = "#"  # of columns that a table keeps but shows nobody; no property is called so
 _VERSION_MAX = 2**64 - 1
 
 _session: Any = None
@@ -128,7 +129,18 @@ class PinnedTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return self.dataset.schema
+        """The columns that are there to be read and written; dropped ones stay hidden."""
+        import pyarrow as pa
+
+        hidden = {field.name for field in self.hidden}
+        stored = self.dataset.schema
+        shown = [field for field in stored if field.name not in hidden]
+        return pa.schema(shown, metadata=stored.metadata)
+
+    @cached_property
+    def hidden(self) -> list[pa.Field]:
+        """Columns whose properties were dropped while their data stays."""
+        return [field for field in self.dataset.schema if field.name.startswith(HIDDEN_PREFIX)]
 
     @cached_property
     def fragments(self) -> dict[int, Any]:
@@ -153,7 +165,7 @@ class PinnedTable:
         )
         with translated(f"reading {self.ref.path}"):
             return self.dataset.scanner(
-                columns=None if columns is None else list(columns),
+                columns=self.schema.names if columns is None else list(columns),
                 filter=filter,
                 with_row_id=with_row_id,
                 with_row_address=with_row_address,
@@ -165,7 +177,8 @@ class PinnedTable:
         """Rows by their stable row ids, in that order: costs what they are, not the table."""
         self.counters.scans += 1
         with translated(f"reading {self.ref.path}"):
-            return self.dataset._take_rows(list(row_ids), columns=columns and list(columns))
+            wanted = self.schema.names if columns is None else list(columns)
+            return self.dataset._take_rows(list(row_ids), columns=wanted)
 
 
 class TableStore:

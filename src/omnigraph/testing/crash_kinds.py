@@ -19,6 +19,8 @@ KIND_MODULES = (
     "omnigraph.testing.crash_writers",
     "omnigraph.testing.crash_statements",
     "omnigraph.testing.crash_branches",
+    "omnigraph.testing.crash_evolution",
+    "omnigraph.testing.crash_upkeep",
 )
 
 

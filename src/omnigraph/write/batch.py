@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.prepared import PreparedWrite
 from omnigraph.constraints import TypeImage
-from omnigraph.errors import EntityNotFound, InvalidInput
+from omnigraph.errors import EntityNotFound, InvalidInput, SchemaChanged
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.rows import Commit
 from omnigraph.schema import EdgeType, NodeType, entity_id
@@ -43,7 +43,9 @@ class Batch:
         self._committer = committer
         self._options = options
         self._blobs = blobs
-        self._schema = committer.attempt(options.branch).schema
+        start = committer.attempt(options.branch)
+        self._schema = start.schema
+        self._schema_hash = start.snapshot.schema_hash
         self._inserts: dict[str, dict[str, Row]] = {}
         self._updates: dict[str, dict[str, Row]] = {}
         self._deletes: dict[str, dict[str, None]] = {}
@@ -123,6 +125,8 @@ class Batch:
     # -- inside ------------------------------------------------------------------------------------
 
     def _prepare(self, attempt: Attempt) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+        if attempt.snapshot.schema_hash != self._schema_hash:
+            raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
         image = {}
         for key in self.touched:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import FILE, LINE, Report, TypeImage, evaluate
 from omnigraph.constraints.rows import check_required, check_values
-from omnigraph.errors import InvalidInput, PreconditionFailed, ReadSetConflict
+from omnigraph.errors import InvalidInput, PreconditionFailed, SchemaChanged
 from omnigraph.manifest.rows import Commit
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
@@ -273,7 +273,7 @@ class Load:
         self, attempt: Attempt, info: WriteInfo
     ) -> tuple[PreparedWrite, Mapping[str, Any]]:
         if attempt.snapshot.schema_hash != self._schema_hash:
-            raise ReadSetConflict("schema", self._schema_hash, attempt.snapshot.schema_hash)
+            raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
         report = Report(files=self._report.files)
         prepared = preparer.prepare(self._image, info, report=report)

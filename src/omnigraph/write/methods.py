@@ -24,7 +24,6 @@ from omnigraph.manifest.rows import MAIN
 from omnigraph.write.batch import Batch
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
-from omnigraph.write.indexes import IndexReport, build_indexes
 from omnigraph.write.load import (
     Load,
     LoadResult,
@@ -67,12 +66,6 @@ class WriteMethods:
         yield batch
         if batch.commit() is not None:
             self._tend(branch, batch.rows_written)
-
-    def build_indexes(self, branch: str = MAIN) -> list[IndexReport]:
-        """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
-        self._transaction.require_writable()
-        found = self._repository.branch(branch)
-        return build_indexes(self._repository, self._transaction, found)
 
     def load(
         self,

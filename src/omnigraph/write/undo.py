@@ -17,6 +17,7 @@ from omnigraph.errors import BranchProtected, InvalidInput, PreconditionFailed, 
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import is_protected
 from omnigraph.manifest.history import find_commit
+from omnigraph.manifest.horizon import kept_version
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, TablePin
@@ -141,6 +142,7 @@ def reset(
             f"{target!r} is not in the history of branch {branch.name!r}",
             remedy="Merge or restore what another branch holds.",
         )
+    state = repository.manifest(branch).current()
     changes = tuple(
         _forked(repository, pin, branch.incarnation)
         for key, pin in old.pins.items()
@@ -162,6 +164,7 @@ def reset(
     requirements = Requirements(
         tables={change.key: now.pins[change.key].ref for change in changes},
         schema_hash=now.schema_hash,
+        kept=old.manifest_version if kept_version(state, old.manifest_version) else None,
         head=now.commit_id,
     )
     hit("reset.before_publish")

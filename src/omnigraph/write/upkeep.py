@@ -20,7 +20,7 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.storage.indexing import stage_lookup_indexes
+from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.staging import stage_compaction
 from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
 from omnigraph.storage.tiers import needs_compaction
@@ -70,12 +70,12 @@ def _compaction(table: PinnedTable, properties: dict[str, str]) -> StagedWrite |
 
 
 def _indexing(schema: AcceptedSchema, key: str) -> Stage:
-    columns = lookup_columns(schema.type(key))
+    specs = [IndexSpec(column, "BTREE") for column in lookup_columns(schema.type(key))]
 
     def stage(table: PinnedTable, properties: dict[str, str]) -> StagedWrite | None:
         if table.rows <= LARGE_WRITE_ROWS:
             return None
-        return stage_lookup_indexes(table, columns, properties)
+        return stage_indexes(table, specs, properties)
 
     return stage
 

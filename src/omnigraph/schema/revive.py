@@ -1,0 +1,38 @@
+"""Dropped types and properties as if they had not been: so that a new text can continue them.
+
+A name that is declared again is something new, always. Only who asks for it by name gets back what
+was dropped, with its identity and so with its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from omnigraph.schema.catalog import AcceptedSchema, EdgeType, NodeType
+from omnigraph.schema.parts import Property
+
+
+def with_revived(
+    accepted: AcceptedSchema,
+    types: Iterable[NodeType | EdgeType],
+    properties: Mapping[str, Iterable[Property]],
+) -> AcceptedSchema:
+    """The accepted schema with these types, and these properties by type key, in it again."""
+    nodes, edges = dict(accepted.nodes), dict(accepted.edges)
+    for item in types:
+        if isinstance(item, NodeType):
+            nodes[item.name] = item
+        else:
+            edges[item.name] = item
+    for key, found in properties.items():
+        kind, _, name = key.partition(":")
+        if kind == "node":
+            nodes[name] = replace(nodes[name], properties=_with(nodes[name], found))
+        else:
+            edges[name] = replace(edges[name], properties=_with(edges[name], found))
+    return replace(accepted, nodes=nodes, edges=edges)
+
+
+def _with(owner: NodeType | EdgeType, found: Iterable[Property]) -> dict[str, Property]:
+    return {**owner.properties, **{item.name: item for item in found}}

@@ -1,0 +1,168 @@
+"""Staged changes of a table's columns: no row is rewritten, renumbered or stamped as written.
+
+Renaming, hiding, bringing back, dropping a column and adding one without values only change what
+the table says about itself. A column with values (a wider type, a value for what exists already)
+is one more file per fragment, beside the others. What takes more than one step cannot be one
+strict move of the table: it is done on a fresh fork that nobody knows yet, and the last step is
+the one that the write transaction commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.field_ids import Field, FieldSchema
+from omnigraph.storage.lance_errors import translated
+from omnigraph.storage.tables import HIDDEN_PREFIX, PinnedTable, StagedWrite, TableStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FILLED: Final = f"{HIDDEN_PREFIX}filled:"
+"""What columns are called while their values are written; no property can be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What becomes of one column.
+
+    ``stored`` is the name it has now (None: it is new); ``field`` what it will be (None: it goes
+    away for good). ``fill`` is the value that a new column has in the rows that exist. With
+    ``cast`` the stored values are brought to the type of the field; otherwise they must be of it.
+    A column that may hold nulls stays so: files may have some, and what a property requires is not
+    the table's business.
+    """
+
+    stored: str | None
+    field: pa.Field | None
+    fill: pa.Scalar | None = None
+    cast: bool = False
+
+    @property
+    def needs_values(self) -> bool:
+        return self.field is not None and (self.cast or self.fill is not None)
+
+
+def hidden_name(property_id: str) -> str:
+    """The name of a column whose property was dropped but whose data stays."""
+    return HIDDEN_PREFIX + property_id
+
+
+def stage_columns(
+    store: TableStore,
+    table: PinnedTable,
+    changes: Sequence[ColumnChange],
+    properties: Mapping[str, str],
+    fork: Callable[[], PinnedTable],
+) -> StagedWrite:
+    """Change columns; ``fork`` gives a copy of the table to work on when one step is not enough."""
+    work = _Columns(table, changes)
+    if not work.filled:
+        return _staged(table, _projection(work.final({})), properties)
+    work = _Columns(fork(), changes)
+    fragments, filled = work.fill()
+    copy = _step(store, work.table, work.final(filled), properties)
+    from lance import LanceOperation
+
+    # Not a Merge: that would stamp every row of a changed fragment as written now.
+    update = LanceOperation.Update(updated_fragments=fragments)
+    return _staged(copy, update, properties)
+
+
+class _Columns:
+    """The columns of one table, before and after some changes."""
+
+    def __init__(self, table: PinnedTable, changes: Sequence[ColumnChange]) -> None:
+        self.table = table
+        self.changes = changes
+        self.before = FieldSchema.of(table.dataset.lance_schema)
+        self.known = self.before.columns()
+        self.filled = [c for c in changes if c.needs_values] if table.fragments else []
+
+    def fill(self) -> tuple[list[Any], dict[str, tuple[Field, ...]]]:
+        """Write the values, one file per fragment; also the fields under which they are kept."""
+        import pyarrow as pa
+
+        wanted = self.filled
+        if not wanted:
+            return [], {}
+        read = list(dict.fromkeys(c.stored for c in wanted if c.stored is not None)) or ["id"]
+
+        def values(batch: pa.RecordBatch) -> pa.RecordBatch:
+            columns = [_values(change, batch) for change in wanted]
+            names = [_FILLED + str(at) for at in range(len(wanted))]
+            return pa.record_batch(columns, names=names)
+
+        fragments, schema = [], None
+        with translated(f"filling columns of {self.table.ref.path}"):
+            for fragment in self.table.dataset.get_fragments():
+                made, schema = fragment.merge_columns(values, columns=read)
+                fragments.append(made)
+        columns = FieldSchema.of(schema).columns()
+        kept = {
+            change.field.name: columns[_FILLED + str(at)]
+            for at, change in enumerate(wanted)
+            if change.field is not None
+        }
+        return fragments, kept
+
+    def final(self, filled: Mapping[str, tuple[Field, ...]]) -> FieldSchema:
+        """The columns as they will be."""
+        changed = {c.stored: c for c in self.changes if c.stored is not None}
+        fields: list[Field] = []
+        for name, column in self.known.items():
+            change = changed.get(name)
+            if change is None:
+                fields += column
+            elif change.field is not None and not change.cast:
+                first, *parts = column
+                nullable = first.nullable or change.field.nullable
+                fields += [first.renamed(change.field.name).made_nullable(nullable), *parts]
+        last = max([self.before.last_id, *(f.id for column in filled.values() for f in column)])
+        for change in self.changes:
+            if change.field is None or (change.stored is not None and not change.cast):
+                continue
+            new = FieldSchema.of_column(change.field).fields
+            found = filled.get(change.field.name)
+            if found is None:
+                fields += [field.shifted(last + 1) for field in new]
+                last += len(new)
+            else:
+                fields += [field.numbered(like) for field, like in zip(new, found, strict=True)]
+        return FieldSchema(self.before.metadata, tuple(fields))
+
+
+def _values(change: ColumnChange, batch: pa.RecordBatch) -> pa.Array:
+    import pyarrow as pa
+
+    assert change.field is not None
+    if change.stored is not None:
+        return batch[change.stored].cast(change.field.type)
+    return pa.repeat(change.fill, batch.num_rows).cast(change.field.type)
+
+
+def _projection(schema: FieldSchema) -> Any:
+    """Only this operation may also change names, nullability and the set of columns."""
+    from lance import LanceOperation
+
+    return LanceOperation.Project(schema.to_lance())
+
+
+def _step(
+    store: TableStore, table: PinnedTable, schema: FieldSchema, properties: Mapping[str, str]
+) -> PinnedTable:
+    """Change what a fork says about itself; nobody refers to the fork yet."""
+    hit("columns.before_step")
+    moved = store.commit(_staged(table, _projection(schema), properties))
+    hit("columns.after_step")
+    return moved
+
+
+def _staged(table: PinnedTable, operation: Any, properties: Mapping[str, str]) -> StagedWrite:
+    from lance import Transaction
+
+    made = Transaction(table.ref.version, operation, transaction_properties=dict(properties))
+    return StagedWrite(table.ref, made, "columns", rows_after=table.rows)

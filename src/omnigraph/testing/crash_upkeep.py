@@ -1,0 +1,127 @@
+"""The writer kinds of upkeep: what the crash harness kills while a graph is being maintained."""
+
+from __future__ import annotations
+
+import os
+
+from omnigraph.graph import Graph
+from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
+from omnigraph.testing.crash_writers import insert_neighbourhood, make_graph
+from omnigraph.write.retention import READER_GRACE_VARIABLE
+
+DEAD = b'{"owner": {"host": "gone", "pid": 1, "started": "never"}}'
+SMALL_WRITES = 3  # enough that every type has files to be joined
+
+
+def untidy_graph(uri: str, branch: str = "main") -> Graph:
+    """A graph whose types are each spread over several files, on a branch of its own if asked."""
+    graph = make_graph(uri)
+    if branch != "main":
+        graph.build_indexes()
+        graph.create_branch(branch)
+    for number in range(SMALL_WRITES):
+        insert_neighbourhood(graph, 90 + number, branch)
+    return graph
+
+
+def files_per_type(graph: Graph, branch: str) -> dict[str, int]:
+    tables = graph._repository.tables
+    return {
+        key: len(tables.open(pin.ref).fragments) for key, pin in graph.snapshot(branch).pins.items()
+    }
+
+
+class Optimizing(WriterKind):
+    """Files are joined and indexes brought up to date: four tables move, twice."""
+
+    branch = "main"
+
+    def prepare(self, uri: str) -> None:
+        untidy_graph(uri, self.branch)
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.optimize(self.branch)
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        return {key: count == 1 for key, count in files_per_type(graph, self.branch).items()}
+
+
+@writer_kind
+class Optimize(Optimizing):
+    name = "optimize"
+
+
+@writer_kind
+class OptimizeBranch(Optimizing):
+    """The same with indexes that the branch has inherited.
+
+    Lance joins what the old indexes cover apart from what they do not: the files of one type become
+    two, and one in the round that follows.
+    """
+
+    name = "optimize a branch"
+    branch = "side"
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        return {key: count <= 2 for key, count in files_per_type(graph, self.branch).items()}
+
+
+@writer_kind
+class BuildIndexes(WriterKind):
+    """Every index of four types, as one publish."""
+
+    name = "index build"
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri)
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.build_indexes()
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        found = graph.indexes()
+        return {f"{i.type_key} {i.property} {i.kind}": i.state == "current" for i in found}
+
+
+@writer_kind
+class DropIndexes(WriterKind):
+    """The indexes of one type go."""
+
+    name = "index drop"
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri).build_indexes()
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.drop_indexes("node:Person" if number == 0 else "node:City")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        dropped = "node:Person" if number == 0 else "node:City"
+        found = [i for i in graph.indexes() if i.type_key == dropped]
+        return {f"{i.property} {i.kind}": i.parts == 0 for i in found}
+
+
+@writer_kind
+class Cleanup(WriterKind):
+    """Old versions and files of every table go, and what dead loads left."""
+
+    name = "cleanup"
+    copyable = False
+
+    def prepare(self, uri: str) -> None:
+        graph = untidy_graph(uri, "side")
+        for number in range(SMALL_WRITES):
+            insert_neighbourhood(graph, 80 + number, "main")
+        graph.optimize()
+        graph._repository.objects.put("_staging/01M7H4DSR3ACYWZH05C863YXQ3/intent.json", DEAD)
+
+    def write(self, target: Target, number: int) -> None:
+        os.environ[READER_GRACE_VARIABLE] = "0"  # nobody reads the older states
+        target.graph.cleanup(keep=1, confirm=True)
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        """What a branch says never depends on a cleanup; old states go one by one."""
+        for branch in ("main", "side"):
+            for pin in graph.snapshot(branch).pins.values():
+                assert graph._repository.tables.open(pin.ref).scan().num_rows == pin.rows
+        return {"horizon": bool(graph._repository.main.current().horizon)}

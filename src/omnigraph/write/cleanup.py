@@ -1,0 +1,257 @@
+"""``cleanup``: old history and what dead writers left, removed; foreign files are left alone.
+
+First every branch states its new horizon; then what must stay is decided on what is published by
+then, and everything else goes (see ``manifest.horizon`` for why this order). A live writer's files
+are safe because they are young or because an intent says whose they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from omnigraph.commit.drift import find_drift
+from omnigraph.commit.leases import PREFIX as LEASES
+from omnigraph.commit.leases import dead_leases
+from omnigraph.commit.operator import Operator
+from omnigraph.commit.ownership import Owner, is_certainly_dead
+from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.errors import ObjectNotFound
+from omnigraph.ids import new_ulid, ulid_milliseconds
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.horizon import raise_horizon
+from omnigraph.manifest.publication import Publication
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MANIFEST_PATH, Kind
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.files import Holdings, Tables, hold
+from omnigraph.storage.objects import ObjectInfo
+from omnigraph.storage.paths import RECOVERY_AUDIT_PATH, STAGING_PREFIX
+from omnigraph.write.retention import Kept, Policy, kept_states, live_branches, new_horizon
+from omnigraph.write.sweep import Ages, Sweep, carry_out, plan_sweep
+
+ORPHAN_AGE: Final = timedelta(days=7)
+"""Files that nothing names are left alone for this long: no write takes longer without an intent,
+and an intent protects everything that is younger than itself."""
+MANIFEST_AGE: Final = timedelta(hours=1)
+"""Versions of manifests stay for this long: a warm handle looks for the one after its own."""
+MARK_AGE_US: Final = 7 * 86_400 * 1_000_000
+"""Marks of abandoned writes are dropped after this long: no owner wakes up later than that."""
+STAGING: Final = "staging"
+DRIFT: Final = "drift_needs_repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What goes, or went, of one table (or of what is beside the tables)."""
+
+    type_key: str
+    bytes_removed: int = 0
+    old_versions_removed: int = 0
+    files_removed: int = 0
+    foreign_files: int = 0
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type_key": self.type_key,
+            "bytes_removed": self.bytes_removed,
+            "old_versions_removed": self.old_versions_removed,
+            "files_removed": self.files_removed,
+            "foreign_files": self.foreign_files,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """What a cleanup did, or would do."""
+
+    policy: Policy
+    confirmed: bool
+    datasets: list[Cleaned] = field(default_factory=list)
+    commits_given_up: dict[str, int] = field(default_factory=dict)  # by branch
+
+    @property
+    def bytes_removed(self) -> int:
+        return sum(one.bytes_removed for one in self.datasets)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "confirmed": self.confirmed,
+            "keep_versions": self.policy.keep,
+            "older_than_secs": self.policy.older_than_s,
+            "commits_given_up": self.commits_given_up,
+            "bytes_removed": self.bytes_removed,
+            "datasets": [one.to_json() for one in self.datasets],
+        }
+
+
+def cleanup(
+    repository: Repository,
+    transaction: WriteTransaction,
+    policy: Policy,
+    *,
+    confirm: bool = False,
+) -> CleanupReport:
+    """Remove what the policy gives up and what dead writers left; only say so unless confirmed."""
+    if confirm:
+        Operator(repository, transaction.recovery).recover()
+    tables, others = hold(repository.objects.list())
+    branches = live_branches(repository.main.current())
+    horizons, given_up = _horizons(repository, branches, tables, policy)
+    report = CleanupReport(policy, confirm, commits_given_up=given_up)
+    if confirm:
+        _state_horizons(repository, branches, horizons)
+        hit("cleanup.after_horizons")
+        tables, others = hold(repository.objects.list())
+    kept = kept_states(repository, transaction.recovery.pending, horizons)
+    _keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
+    ages = _ages(repository, others)
+    drifted = set(_drifted(repository, transaction, branches))
+    for path in sorted(tables):
+        sweep = plan_sweep(repository.tables, tables[path], kept, _for(ages, path))
+        if path in drifted:
+            sweep = Sweep(path, foreign=sweep.foreign, error=DRIFT)
+        if confirm and sweep.error is None:
+            carry_out(repository.objects, sweep)
+        report.datasets.append(_cleaned(kept.keys.get(path, path), sweep))
+    report.datasets.append(_beside(repository, others, ages, confirm=confirm))
+    return report
+
+
+def _horizons(
+    repository: Repository, branches: list[Branch], tables: Tables, policy: Policy
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The horizon of every branch, by incarnation, and the commits that newly fall below it."""
+    horizons: dict[str, int] = {}
+    given_up: dict[str, int] = {}
+    for branch in branches:
+        state = repository.manifest(branch).current()
+        manifest = tables.get(MANIFEST_PATH, {}).get(branch.ref)
+        horizon = new_horizon(state, policy, manifest, repository.clock.now_us())
+        horizons[branch.incarnation] = horizon
+        track = state.timeline.commits
+        below = max(track.until(horizon) - 1, 0) - max(track.until(state.horizon) - 1, 0)
+        given_up[branch.name] = max(below, 0)
+    return horizons, given_up
+
+
+def _state_horizons(
+    repository: Repository, branches: list[Branch], horizons: dict[str, int]
+) -> None:
+    """Publish new horizons, and drop marks that nobody can need any more."""
+    before = repository.clock.now_us() - MARK_AGE_US
+    for branch in branches:
+        manifest = repository.manifest(branch)
+        state = manifest.current()
+        if horizons[branch.incarnation] > state.horizon:
+            raise_horizon(manifest, branch, horizons[branch.incarnation])
+        marks = tuple(
+            row.object_id
+            for row in state.rows(Kind.ABANDONED)
+            if row.metadata.get("at_us", before) < before
+        )
+        if marks:
+            manifest.publish(Publication(new_ulid(), branch.name, drop=marks))
+
+
+def _keep_newest(kept: Kept, branches: dict[str | None, Holdings]) -> None:
+    """Of the audit of recoveries only the newest version is ever read."""
+    for holdings in branches.values():
+        if holdings.versions:
+            kept.add(holdings.ref(max(holdings.versions)))
+
+
+def _drifted(
+    repository: Repository, transaction: WriteTransaction, branches: list[Branch]
+) -> Iterator[str]:
+    """The tables that were changed from outside: what is in use there is not known."""
+    for branch in branches:
+        pending = transaction.recovery.pending.of_branch(branch.incarnation)
+        covered = {found.record.operation_id for found in pending}
+        for pin in repository.snapshot(branch).pins.values():
+            if pin.owner != branch.incarnation:
+                continue
+            drift = find_drift(repository.tables, pin.ref)
+            if drift.exists and not drift.operations() & covered:
+                yield pin.ref.path
+
+
+def _ages(repository: Repository, others: list[ObjectInfo]) -> Ages:
+    now = datetime.fromtimestamp(repository.clock.now_us() / 1_000_000, UTC)
+    orphans = now - ORPHAN_AGE
+    for info in others:
+        if info.path.startswith(f"{STAGING_PREFIX}/") and info.path.endswith("/intent.json"):
+            started = _operation_start(info.path)
+            if not _intent_is_dead(repository, info, now) and started is not None:
+                orphans = min(orphans, started)
+    return Ages(orphans, now - MANIFEST_AGE)
+
+
+def _for(ages: Ages, path: str) -> Ages:
+    """Versions of manifests stay for a while, those of types go as soon as the policy says."""
+    if path in (MANIFEST_PATH, RECOVERY_AUDIT_PATH):
+        return ages
+    return replace(ages, versions=datetime.max.replace(tzinfo=UTC))
+
+
+def _beside(
+    repository: Repository, others: list[ObjectInfo], ages: Ages, *, confirm: bool
+) -> Cleaned:
+    """What bulk loads and readers left that are dead."""
+    now = datetime.fromtimestamp(repository.clock.now_us() / 1_000_000, UTC)
+    dead = set(dead_leases(repository))
+    by_operation: dict[str, list[ObjectInfo]] = {}
+    foreign = 0
+    going = [info for info in others if info.path in dead]
+    for info in others:
+        first, _, rest = info.path.partition("/")
+        if first == STAGING_PREFIX and "/" in rest:
+            by_operation.setdefault(rest.partition("/")[0], []).append(info)
+        elif first not in (LEASES, "__recovery", "__recovery_set_aside"):
+            foreign += 1
+    for infos in by_operation.values():
+        intent = [info for info in infos if info.path.endswith("/intent.json")]
+        if intent:
+            left = all(_intent_is_dead(repository, info, now) for info in intent)
+        else:
+            left = all(info.modified < ages.orphans for info in infos)
+        if left:
+            going += sorted(infos, key=lambda info: info.path.endswith("/intent.json"))
+    if confirm:
+        for info in going:
+            repository.objects.delete(info.path)
+        hit("cleanup.after_staging")
+    size = sum(info.size for info in going)
+    return Cleaned(STAGING, size, 0, len(going), foreign)
+
+
+def _intent_is_dead(repository: Repository, info: ObjectInfo, now: datetime) -> bool:
+    """Whether the one who declared a bulk write is gone: on this host that is known at once."""
+    try:
+        owner = Owner(**json.loads(repository.objects.get(info.path))["owner"])
+    except ObjectNotFound:
+        return True
+    except (ValueError, KeyError, TypeError):
+        return now - info.modified > ORPHAN_AGE
+    return is_certainly_dead(owner) or now - info.modified > ORPHAN_AGE
+
+
+def _operation_start(path: str) -> datetime | None:
+    milliseconds = ulid_milliseconds(path.split("/")[1])
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1_000, UTC)
+
+
+def _cleaned(type_key: str, sweep: Sweep) -> Cleaned:
+    return Cleaned(
+        type_key,
+        sweep.size if sweep.error is None else 0,
+        len(sweep.versions),
+        len(sweep.files),
+        sweep.foreign,
+        sweep.error,
+    )

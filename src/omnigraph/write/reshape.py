@@ -1,0 +1,99 @@
+"""A type before and after a change of its schema: its columns, and its rows in the new shape.
+
+Properties are followed by identity. Pure functions; storage carries the changes of columns out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.schema import EdgeType, NodeType, Property
+from omnigraph.storage.arrow_schema import column_field
+from omnigraph.storage.columns import ColumnChange, hidden_name
+from omnigraph.write.rows import column_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EntityType = NodeType | EdgeType
+Fills = Mapping[str, Any]
+"""Stored values for the entities that exist already, by the name of a new property."""
+
+
+def column_changes(
+    before: EntityType, after: EntityType, fills: Fills, stored: Collection[str], *, hard: bool
+) -> list[ColumnChange]:
+    """What becomes of the columns of a table; ``stored`` are all it has, hidden ones too."""
+    olds = {item.property_id: item for item in before.properties.values()}
+    changes = []
+    for item in after.properties.values():
+        old = olds.pop(item.property_id, None)
+        field = column_field(item.name, item.type, item.property_id)
+        if old is None:
+            hidden = hidden_name(item.property_id)
+            if hidden in stored:
+                changes.append(ColumnChange(hidden, field))
+            else:
+                changes.append(ColumnChange(None, field, _scalar(item, fills)))
+        elif is_wider(old, item):
+            changes.append(ColumnChange(old.name, field, cast=True))
+        elif old.name != item.name or (item.type.nullable and not old.type.nullable):
+            changes.append(ColumnChange(old.name, field))
+    for old in olds.values():
+        changes.append(ColumnChange(old.name, None if hard else _hidden_field(old)))
+    return changes
+
+
+def is_wider(old: Property, new: Property) -> bool:
+    """Whether stored values have another form afterwards."""
+    return old.type.scalar != new.type.scalar
+
+
+def reshaped(
+    rows: pa.Table, before: EntityType, after: EntityType, fills: Fills | None = None
+) -> pa.Table:
+    """Rows of the old shape as rows of the new one; other columns, such as row ids, stay."""
+    import pyarrow as pa
+
+    names = {item.property_id: name for name, item in before.properties.items()}
+    columns: dict[str, Any] = {
+        name: rows[name] for name in rows.column_names if name not in before.properties
+    }
+    for name, item in after.properties.items():
+        old = names.get(item.property_id)
+        if old is None:
+            columns[name] = _constant(item, fills or {}, rows.num_rows)
+        elif old in rows.column_names:
+            found = rows[old]
+            wider = is_wider(before.properties[old], item)
+            columns[name] = found.cast(item.type.arrow_type()) if wider else found
+    return pa.table(columns)
+
+
+def columns_for(before: EntityType, after: EntityType) -> list[str]:
+    """The stored columns that the new shape needs: system columns and properties that stay."""
+    wanted = {item.property_id for item in after.properties.values()}
+    return [
+        column.name
+        for column in before.columns()
+        if column.property_id is None or column.property_id in wanted
+    ]
+
+
+def _constant(item: Property, fills: Fills, rows: int) -> Any:
+    import numpy as np
+
+    one = column_array(item.type, [fills.get(item.name)])
+    return one.take(np.zeros(rows, dtype=np.int64))
+
+
+def _scalar(item: Property, fills: Fills) -> pa.Scalar | None:
+    if fills.get(item.name) is None:
+        return None
+    return column_array(item.type, [fills[item.name]])[0]
+
+
+def _hidden_field(item: Property) -> pa.Field:
+    field = column_field(item.name, item.type, item.property_id)
+    return field.with_name(hidden_name(item.property_id)).with_nullable(True)

@@ -1,0 +1,67 @@
+"""The part of a graph handle that changes a schema: plan and apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from omnigraph.commit.prepared import WriteInfo
+from omnigraph.manifest.rows import MAIN
+from omnigraph.schema import Plan
+from omnigraph.write.branch_methods import BranchMethods
+from omnigraph.write.committing import WriteOptions
+from omnigraph.write.evolution import (
+    APPLY_KIND,
+    Evolution,
+    SchemaChange,
+    SchemaResult,
+    plan_change,
+)
+
+
+class SchemaMethods(BranchMethods):
+    """Mixed into ``Graph``."""
+
+    def schema_plan(
+        self,
+        schema: str,
+        *,
+        branch: str = MAIN,
+        allow_data_loss: bool = False,
+        backfill: Mapping[str, Any] | None = None,
+        undrop: Iterable[str] = (),
+        name: str = "<schema>",
+    ) -> Plan:
+        """The steps from the schema of a branch to this one. Changes nothing."""
+        change = SchemaChange(schema, name, allow_data_loss, dict(backfill or {}), tuple(undrop))
+        return plan_change(self._committer().attempt(branch), change).plan
+
+    def apply_schema(
+        self,
+        schema: str,
+        *,
+        branch: str = MAIN,
+        allow_data_loss: bool = False,
+        backfill: Mapping[str, Any] | None = None,
+        undrop: Iterable[str] = (),
+        name: str = "<schema>",
+        message: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        expected_head: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> SchemaResult:
+        """Make this the schema of a branch, in one commit; none when it is its schema already.
+
+        ``backfill`` gives the entities that exist already a value of a new property, such as
+        ``{"Person.age": 0}``. ``undrop`` names types and properties of the text that are to be the
+        ones that were dropped under that name, with their data. What is dropped stays readable at
+        older commits and can be brought back; with ``allow_data_loss`` it is removed for good.
+        Raises ``SchemaChangeRefused`` for a step that is not possible, and one error that lists
+        every stored entity that is in the way of a step.
+        """
+        self._transaction.require_writable()
+        change = SchemaChange(schema, name, allow_data_loss, dict(backfill or {}), tuple(undrop))
+        info = WriteInfo(APPLY_KIND, actor, message, dict(metadata or {}))
+        options = WriteOptions(branch, info, expected_head, idempotency_key)
+        return Evolution(self._repository, change).run(self._committer(), options)

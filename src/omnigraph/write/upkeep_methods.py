@@ -1,0 +1,84 @@
+"""The maintaining half of a graph handle: what keeps a graph small and quick, as methods.
+
+None of them adds a commit or changes what a branch says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from omnigraph.commit.leases import held
+from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import MAIN
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.manifest.targets import resolve
+from omnigraph.write.cleanup import CleanupReport, cleanup
+from omnigraph.write.indexes import IndexReport, bring_up_to_date, drop_indexes, list_indexes
+from omnigraph.write.optimize import Optimized, optimize
+from omnigraph.write.retention import Policy
+
+
+class UpkeepMethods:
+    """Mixed into ``Graph``."""
+
+    _repository: Repository
+    _transaction: WriteTransaction
+
+    def indexes(self, branch: str = MAIN) -> list[IndexReport]:
+        """Every index that is declared or stored: how much it covers, its parts and its size."""
+        return list_indexes(self._repository, self._repository.branch(branch))
+
+    def build_indexes(self, branch: str = MAIN) -> list[IndexReport]:
+        """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
+        self._transaction.require_writable()
+        found = self._repository.branch(branch)
+        return bring_up_to_date(self._repository, self._transaction, found)
+
+    def drop_indexes(
+        self, type_key: str, property: str | None = None, branch: str = MAIN
+    ) -> list[IndexReport]:
+        """Remove the stored indexes of a type (such as ``node:Person``) or of one property.
+
+        The next build makes those anew that the schema declares.
+        """
+        self._transaction.require_writable()
+        found = self._repository.branch(branch)
+        return drop_indexes(self._repository, self._transaction, found, type_key, property)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Remove old history of every branch, and what dead writers left.
+
+        The newest ``keep`` commits stay, and those not ``older_than`` that; heads, tagged commits
+        and what branches were forked from stay in any case. Without ``confirm`` nothing is
+        removed: the report says what would be.
+        """
+        if confirm:
+            self._transaction.require_writable()
+        seconds = None if older_than is None else int(older_than.total_seconds())
+        policy = Policy(keep, seconds)
+        return cleanup(self._repository, self._transaction, policy, confirm=confirm)
+
+    @contextmanager
+    def hold(self, target: str = MAIN) -> Iterator[SnapshotPins]:
+        """Keep a state (a branch, a tag, a commit, a time) readable while the block runs.
+
+        Needed only by those who read one state for longer than an hour beside a cleanup.
+        """
+        self._transaction.require_writable()
+        with held(self._repository, resolve(self._repository, target)) as snapshot:
+            yield snapshot
+
+    def optimize(self, branch: str = MAIN) -> list[Optimized]:
+        """Compact small files and bring the indexes up to date, for every type of a branch."""
+        self._transaction.require_writable()
+        found = self._repository.branch(branch)
+        return optimize(self._repository, self._transaction, found)

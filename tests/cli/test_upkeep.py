@@ -1,0 +1,63 @@
+"""The verbs of upkeep: optimize, index, cleanup, fsck, repair, backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Program
+from tests.graphs import people_graph
+
+
+def test_optimize_reports_every_type_and_says_nothing_to_do_the_second_time(
+    inline: Program, tmp_path: Path
+) -> None:
+    graph = people_graph(tmp_path / "g")
+    with graph.write() as w:
+        w.insert("City", {"name": "Rome"})
+    done = inline("optimize", str(tmp_path / "g"), "--json").json
+    by_key = {item["type_key"]: item for item in done["datasets"]}
+    assert set(by_key) == {*graph.snapshot().pins, "__manifest"}
+    assert (by_key["node:City"]["fragments_removed"], by_key["node:City"]["committed"]) == (2, True)
+    again = inline("optimize", str(tmp_path / "g"))
+    assert again.out.count("nothing to do") == len(by_key)
+    assert "omnigraph optimize → " in again.err
+
+
+def test_indexes_are_listed_built_and_dropped(inline: Program, tmp_path: Path) -> None:
+    people_graph(tmp_path / "g")
+    assert "missing" in inline("index", "list", str(tmp_path / "g")).out
+    built = inline("index", "build", str(tmp_path / "g"), "--json").json["indexes"]
+    assert {item["state"] for item in built} == {"built"}
+    status = inline("index", "status", str(tmp_path / "g")).out
+    assert "2/2 rows  1 part" in status
+    assert "0 to build" in status
+    gone = inline("index", "drop", "node", "Person", "name", "--uri", str(tmp_path / "g"))
+    assert gone.out == "dropped BTREE on node:Person.name\n"
+    assert "1 to build" in inline("index", "status", str(tmp_path / "g")).out
+    refused = inline("index", "drop", "node", "Person", "name", "--uri", str(tmp_path / "g"))
+    assert refused.code == 1
+    assert "has no index to drop" in refused.err
+
+
+def test_cleanup_prints_what_would_go_and_removes_it_when_confirmed(
+    inline: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE_SECONDS", "0")
+    graph = people_graph(tmp_path / "g")
+    first = graph.commits()[-2].commit_id
+    assert inline("cleanup", str(tmp_path / "g")).code == 1
+    refused = inline("cleanup", str(tmp_path / "g"), "--older-than", "7 years")
+    assert refused.code == 1
+    assert "15m" in refused.err
+    preview = inline("cleanup", str(tmp_path / "g"), "--keep", "1")
+    assert preview.code == 0
+    assert "say --confirm" in preview.err
+    assert "would remove" in preview.out
+    assert inline("export", str(tmp_path / "g"), "--at", first).code == 0
+    done = inline("cleanup", str(tmp_path / "g"), "--keep", "1", "--confirm", "--json").json
+    assert done["keep_versions"] == 1
+    assert done["bytes_removed"] > 0
+    assert {item["error"] for item in done["datasets"]} == {None}
+    reclaimed = inline("export", str(tmp_path / "g"), "--at", first, "--json")
+    assert reclaimed.json["code"] == "history_reclaimed"

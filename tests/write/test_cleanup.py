@@ -1,0 +1,399 @@
+"""Cleanup: what goes, and above all what stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.graphs import files_below, people_graph, rows
+
+import omnigraph
+from omnigraph.commit import leases
+from omnigraph.commit.ownership import this_process
+from omnigraph.errors import (
+    ChangeFeedGap,
+    HistoryReclaimed,
+    InvalidInput,
+    OmnigraphError,
+    ReadOnly,
+)
+from omnigraph.graph import Graph
+from omnigraph.ids import new_ulid
+from omnigraph.manifest.rows import MANIFEST_PATH
+from omnigraph.storage import failpoints
+from omnigraph.storage.staging import write_rows
+from omnigraph.testing.promises import broken_promises
+from omnigraph.write.cleanup import CleanupReport
+from omnigraph.write.retention import READER_GRACE_VARIABLE
+
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody but the test reads the graph; most of it was written seconds ago."""
+    monkeypatch.setenv(READER_GRACE_VARIABLE, "0")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    graph = people_graph(tmp_path / "g")
+    for number in range(4):
+        touch(graph, number)
+    return graph
+
+
+def touch(graph: Graph, number: int, branch: str = "main") -> str:
+    """One more commit; returns its id."""
+    with graph.write(branch) as w:
+        w.update("Person", "ana", {"age": number})
+        w.insert("Person", {"name": f"p{number}-{branch}"})
+    return graph.commits(branch, limit=1)[0].commit_id
+
+
+def age_of_ana(graph: Graph, at: str | None = None, branch: str | None = None) -> int:
+    text = 'query q() { match { $p: Person { name: "ana" } } return { $p.age } }'
+    (row,) = graph.query(text, at=at, branch=branch).rows()
+    return int(row["p.age"])
+
+
+def grow_old(graph: Graph, days: float = 8, below: str = "") -> None:
+    """Make every file of the graph look as if it had been written days ago."""
+    then = time.time() - days * DAY
+    for path in (Path(graph.uri) / below).rglob("*"):
+        os.utime(path, (then, then))
+
+
+def by_key(report: CleanupReport) -> dict[str, int]:
+    return {one.type_key: one.old_versions_removed for one in report.datasets}
+
+
+def reopened(graph: Graph) -> Graph:
+    return omnigraph.open(graph.uri)
+
+
+def test_X_40_a_cleanup_without_limits_is_refused(graph: Graph) -> None:
+    with pytest.raises(InvalidInput, match="what to keep"):
+        graph.cleanup()
+    with pytest.raises(ReadOnly):
+        omnigraph.open(graph.uri, read_only=True).cleanup(keep=1, confirm=True)
+
+
+def test_without_confirmation_nothing_changes_and_the_preview_is_exact(graph: Graph) -> None:
+    before = files_below(Path(graph.uri))
+    preview = omnigraph.open(graph.uri, read_only=True).cleanup(keep=1)
+    assert files_below(Path(graph.uri)) == before
+    assert preview.bytes_removed > 0
+    assert preview.commits_given_up == {"main": len(graph.commits()) - 1}
+    done = graph.cleanup(keep=1, confirm=True)
+    assert by_key(done)["node:Person"] == by_key(preview)["node:Person"] == 5
+    removed = {one.type_key: one.bytes_removed for one in done.datasets}
+    assert (
+        removed["node:Person"]
+        == {o.type_key: o for o in preview.datasets}["node:Person"].bytes_removed
+    )
+    gone = sum(before.values()) - sum(
+        size for name, size in files_below(Path(graph.uri)).items() if name in before
+    )
+    assert gone == done.bytes_removed
+
+
+def test_X_40_X_42_what_is_outside_the_limits_is_gone_and_says_so(graph: Graph) -> None:
+    commits = graph.commits()  # newest first
+    head, answer = graph.snapshot(), rows(graph, "node:Person")
+    graph.cleanup(keep=2, confirm=True)
+    fresh = reopened(graph)
+    assert rows(fresh, "node:Person") == answer
+    assert fresh.snapshot().pins == head.pins
+    assert [age_of_ana(fresh, c.commit_id) for c in commits[:2]] == [3, 2]
+    for commit in commits[2:]:
+        with pytest.raises(HistoryReclaimed):
+            age_of_ana(fresh, commit.commit_id)
+    with pytest.raises(HistoryReclaimed):
+        fresh.diff(commits[2].commit_id, "main")
+    with pytest.raises(HistoryReclaimed):
+        fresh.create_branch("late", commits[2].commit_id)
+    with pytest.raises(HistoryReclaimed):
+        fresh.tag("late", commits[2].commit_id)
+    assert list(fresh.diff(commits[1].commit_id, "main"))
+    fresh.create_branch("early", commits[1].commit_id)
+    assert age_of_ana(fresh, branch="early") == 2
+    assert not broken_promises(graph.uri)
+
+
+def test_X_42_the_feed_reports_the_gap_and_goes_on_after_it(graph: Graph) -> None:
+    commits = graph.commits()
+    graph.cleanup(keep=2, confirm=True)
+    fresh = reopened(graph)
+    with pytest.raises(ChangeFeedGap):
+        fresh.changes(start="beginning")
+    page = fresh.changes(start=f"after:{commits[1].commit_id}")
+    assert [block.commit.commit_id for block in page.blocks] == [commits[0].commit_id]
+
+
+@pytest.mark.parametrize(
+    ("keep", "older_than", "kept"),
+    [(0, None, 1), (2, None, 2), (None, 0, 1), (None, 3_600, 7), (2, 3_600, 7), (3, 0, 3)],
+)
+def test_X_40_a_commit_goes_only_outside_both_limits(
+    graph: Graph, keep: int | None, older_than: int | None, kept: int
+) -> None:
+    age = None if older_than is None else timedelta(seconds=older_than)
+    commits = graph.commits()
+    graph.cleanup(keep=keep, older_than=age, confirm=True)
+    fresh = reopened(graph)
+    readable = 0
+    for commit in commits:
+        try:
+            fresh._reader.pin(at=commit.commit_id)
+            readable += 1
+        except HistoryReclaimed:
+            pass
+    assert readable == kept
+
+
+def test_readers_have_an_hour(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that was the newest one within the grace stays, whatever the limits say."""
+    monkeypatch.delenv(READER_GRACE_VARIABLE)
+    commits = graph.commits()
+    assert by_key(graph.cleanup(keep=1, confirm=True))["node:Person"] == 0
+    grow_old(graph, 2 / 24)
+    touch(graph, 50)
+    graph.cleanup(keep=1, confirm=True)
+    fresh = reopened(graph)
+    assert age_of_ana(fresh, commits[0].commit_id) == 3  # superseded just now
+    with pytest.raises(HistoryReclaimed):
+        age_of_ana(fresh, commits[1].commit_id)
+
+
+def test_a_pinned_reader_with_a_lease_is_never_disturbed(graph: Graph) -> None:
+    commits = graph.commits()
+    with graph.hold(commits[2].commit_id) as snapshot:
+        reopened(graph).cleanup(keep=1, confirm=True)
+        fresh = reopened(graph)
+        assert age_of_ana(fresh, snapshot.commit_id) == 1
+        with pytest.raises(HistoryReclaimed):
+            age_of_ana(fresh, commits[1].commit_id)
+    reopened(graph).cleanup(keep=1, confirm=True)
+    with pytest.raises(HistoryReclaimed):
+        age_of_ana(reopened(graph), snapshot.commit_id)
+
+
+def test_a_dead_readers_lease_holds_nothing_and_is_removed(graph: Graph) -> None:
+    owner = {**asdict(this_process()), "started": "long ago"}
+    body = {"owner": owner, "branch": "main", "version": 1}
+    lease = Path(graph.uri) / leases.PREFIX / f"{new_ulid()}.json"
+    lease.parent.mkdir()
+    lease.write_text(json.dumps(body))
+    graph.cleanup(keep=1, confirm=True)
+    assert not lease.exists()
+
+
+def test_J07_branches_keep_what_they_inherited_and_what_a_merge_needs(graph: Graph) -> None:
+    graph.create_branch("dev")
+    touch(graph, 10, "dev")
+    for number in range(20, 23):
+        with graph.write() as w:
+            w.insert("City", {"name": f"c{number}"})
+            w.update("Person", "bo", {"age": number})
+    before = rows(graph, "node:Person", "dev")
+    graph.cleanup(keep=1, confirm=True)
+    fresh = reopened(graph)
+    assert rows(fresh, "node:Person", "dev") == before
+    assert rows(fresh, "node:City", "dev").keys() == {"Oslo"}
+    assert age_of_ana(fresh, branch="dev") == 10
+    fresh.merge("dev")
+    assert age_of_ana(fresh) == 10
+    assert rows(fresh, "node:Person")["bo"]["age"] == 22
+    fresh.cleanup(keep=1, confirm=True)
+    with fresh.write("dev") as w:
+        w.insert("Person", {"name": "after"})
+    reopened(graph).merge("dev")
+    assert "after" in rows(graph, "node:Person")
+    assert not broken_promises(graph.uri)
+
+
+def test_tags_keep_their_commit_alive_until_they_go(graph: Graph) -> None:
+    tagged = graph.commits()[3]
+    graph.tag("release", tagged.commit_id)
+    state = list(graph.export(at="release"))
+    for _ in range(2):
+        graph.cleanup(keep=1, confirm=True)
+        touch(graph, 60)
+    fresh = reopened(graph)
+    assert list(fresh.export(at="release")) == state
+    fresh.create_branch("hotfix", "release")
+    assert rows(fresh, "node:Person", "hotfix")
+    fresh.delete_branch("hotfix")
+    fresh.delete_tag("release")
+    fresh.cleanup(keep=1, confirm=True)
+    with pytest.raises(OmnigraphError):
+        list(reopened(graph).export(at=tagged.commit_id))
+
+
+def test_a_tag_of_the_head_outlives_an_optimize(graph: Graph) -> None:
+    """The head is kept as optimize left it; its tag must mean those files, not the older ones."""
+    graph.optimize()
+    graph.cleanup(keep=1, confirm=True)
+    fresh = reopened(graph)
+    fresh.tag("v1")
+    touch(fresh, 70)
+    fresh.cleanup(keep=1, confirm=True)
+    assert age_of_ana(reopened(graph), "v1") == 3
+
+
+def test_optimize_and_cleanup_give_the_space_back(graph: Graph) -> None:
+    graph.optimize()
+    graph.cleanup(keep=1, confirm=True)
+    path = Path(graph.uri) / graph.snapshot().pin("node:Person").ref.path
+    assert len(list((path / "data").glob("*.lance"))) == 1
+    assert age_of_ana(reopened(graph)) == 3
+    assert not broken_promises(graph.uri)
+
+
+def test_staged_files_of_a_live_writer_survive_and_those_of_dead_ones_do_not(
+    graph: Graph,
+) -> None:
+    """No intent says whose they are: their age alone decides."""
+    path = Path(graph.uri) / graph.snapshot().pin("node:City").ref.path
+    table = graph._repository.tables.open(graph.snapshot().pin("node:City").ref)
+    before = set(files_below(path))
+    write_rows(table, table.scan())
+    (staged,) = set(files_below(path)) - before
+    graph.cleanup(keep=1, confirm=True)
+    assert (path / staged).exists()
+    grow_old(graph)
+    graph.cleanup(keep=1, confirm=True)
+    assert not (path / staged).exists()
+    assert rows(graph, "node:City").keys() == {"Oslo"}
+
+
+def test_a_live_intent_protects_everything_younger_than_itself(graph: Graph) -> None:
+    """A bulk load may take longer than a week."""
+    path = Path(graph.uri) / graph.snapshot().pin("node:City").ref.path
+    table = graph._repository.tables.open(graph.snapshot().pin("node:City").ref)
+    before = set(files_below(path))
+    write_rows(table, table.scan())
+    (staged,) = set(files_below(path)) - before
+    grow_old(graph, 20)
+    started = _ulid_days_ago(30)
+    intent = Path(graph.uri) / "_staging" / started / "intent.json"
+    intent.parent.mkdir(parents=True)
+    intent.write_text(json.dumps({"owner": asdict(this_process())}))
+    graph.cleanup(keep=1, confirm=True)
+    assert (path / staged).exists()
+    assert intent.exists()
+    dead = {**asdict(this_process()), "started": "long ago"}
+    intent.write_text(json.dumps({"owner": dead}))
+    graph.cleanup(keep=1, confirm=True)
+    assert not (path / staged).exists()
+    assert not intent.exists()
+
+
+def _ulid_days_ago(days: int) -> str:
+    from omnigraph.ids import encode_ulid
+
+    return encode_ulid(int((time.time() - days * DAY) * 1_000) << 80)
+
+
+def test_forks_and_refs_that_nobody_registered_go_when_they_are_old(graph: Graph) -> None:
+    pin = graph.snapshot().pin("node:Person")
+    graph._repository.tables.fork(pin.ref, fork := new_ulid())
+    state = graph._repository.main.current()
+    graph._repository.tables.fork(state.ref, unregistered := new_ulid())
+    places = [
+        Path(graph.uri) / pin.ref.path / "tree" / fork,
+        Path(graph.uri) / MANIFEST_PATH / "tree" / unregistered,
+    ]
+    graph.cleanup(keep=1, confirm=True)
+    assert all(place.exists() for place in places)
+    grow_old(graph)
+    graph.cleanup(keep=1, confirm=True)
+    assert [files_below(place) for place in places] == [{}, {}]
+    assert not (Path(graph.uri) / pin.ref.path / "_refs" / "branches" / f"{fork}.json").exists()
+    assert not broken_promises(graph.uri)
+
+
+def test_foreign_files_are_counted_and_left_alone(graph: Graph) -> None:
+    root = Path(graph.uri)
+    table = root / graph.snapshot().pin("node:City").ref.path
+    strangers = [root / "notes.txt", table / "README", table / "data" / "mine.csv"]
+    for stranger in strangers:
+        stranger.write_text("not yours")
+    grow_old(graph, 30)
+    done = {one.type_key: one for one in graph.cleanup(keep=1, confirm=True).datasets}
+    assert all(stranger.exists() for stranger in strangers)
+    assert done["node:City"].foreign_files == 2
+    assert done["staging"].foreign_files >= 1
+
+
+def test_X_41_a_table_that_was_changed_from_outside_is_left_alone(graph: Graph) -> None:
+    import lance
+
+    path = Path(graph.uri) / graph.snapshot().pin("node:Person").ref.path
+    lance.dataset(str(path)).delete("id = 'bo'")
+    before = files_below(path)
+    done = {one.type_key: one for one in graph.cleanup(keep=1, confirm=True).datasets}
+    assert done["node:Person"].error == "drift_needs_repair"
+    assert files_below(path) == before
+
+
+def test_pending_writes_are_resolved_first(graph: Graph) -> None:
+    text = (
+        "import omnigraph, sys\n"
+        "with omnigraph.open(sys.argv[1]).write() as w: w.insert('City', {'name': 'Rome'})"
+    )
+    environment = {**os.environ, failpoints.ENVIRONMENT: "publish.before_commit=kill"}
+    command = [sys.executable, "-c", text, graph.uri]
+    assert subprocess.run(command, env=environment, check=False).returncode == -9
+    graph.cleanup(keep=1, confirm=True)
+    assert rows(graph, "node:City").keys() == {"Oslo", "Rome"}
+
+
+def test_old_manifest_versions_go_and_marks_and_warm_handles_do_not_notice(graph: Graph) -> None:
+    warm = reopened(graph)
+    assert age_of_ana(warm) == 3
+    grow_old(graph, 1)
+    removed = by_key(graph.cleanup(keep=1, confirm=True))[MANIFEST_PATH]
+    assert removed > 0
+    assert age_of_ana(warm) == 3
+    touch(graph, 90)
+    assert age_of_ana(warm) == 90
+    touch(warm, 91)
+    assert not broken_promises(graph.uri)
+
+
+def test_a_branch_that_is_created_while_its_source_is_given_up_is_refused(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The creator registers and then looks at the horizon; cleanup does the reverse."""
+    from omnigraph.manifest import branching
+
+    old = graph.commits()[3].commit_id
+    register = branching.register_branch
+
+    def after_a_cleanup(*given: object) -> None:
+        reopened(graph).cleanup(keep=1, confirm=True)
+        register(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(branching, "register_branch", after_a_cleanup)
+    with pytest.raises(HistoryReclaimed):
+        graph.create_branch("late", old)
+    monkeypatch.undo()
+    assert "late" not in reopened(graph).branches()
+    assert not broken_promises(graph.uri)
+
+
+def test_history_says_where_it_was_cut(graph: Graph) -> None:
+    graph.cleanup(keep=1, confirm=True)
+    fresh = reopened(graph)
+    assert len(fresh.commits()) == 7  # the log is not history's content: it stays
+    with pytest.raises(HistoryReclaimed):
+        fresh.reset(fresh.commits()[3].commit_id, "main")
