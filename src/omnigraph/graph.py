@@ -34,6 +34,7 @@ from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
+from omnigraph.write.optimize import Rewrite
 from omnigraph.write.schema_methods import SchemaMethods
 from omnigraph.write.upkeep_methods import UpkeepMethods
 
@@ -271,6 +272,11 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         if choose_engine(engine, spec) == "spark":
             return open_load(spec, start, self._blobs, for_new_branch=for_new_branch)
         return super()._open_load(spec, start, engine, for_new_branch)
+
+    def _rewriter(self, engine: str) -> Rewrite:
+        from omnigraph.spark.maintenance import rewriter
+
+        return rewriter(self._repository, engine)
 
     # -- being a handle ----------------------------------------------------------------------------
 
