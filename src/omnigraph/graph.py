@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
-from omnigraph.history.methods import HistoryMethods
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.create import create_graph
@@ -36,6 +35,7 @@ from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
+from omnigraph.write.optimize import Rewrite
 from omnigraph.write.purge import finish_purges
 from omnigraph.write.schema_methods import SchemaMethods
 from omnigraph.write.upkeep_methods import UpkeepMethods
@@ -68,7 +68,7 @@ def open(
     return graph
 
 
-class Graph(SchemaMethods, HistoryMethods, UpkeepMethods, SparkMethods):
+class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
     """A handle on one graph."""
 
     def __init__(
@@ -276,6 +276,11 @@ class Graph(SchemaMethods, HistoryMethods, UpkeepMethods, SparkMethods):
         if choose_engine(engine, spec) == "spark":
             return open_load(spec, start, self._blobs, for_new_branch=for_new_branch)
         return super()._open_load(spec, start, engine, for_new_branch)
+
+    def _rewriter(self, engine: str) -> Rewrite:
+        from omnigraph.spark.maintenance import rewriter
+
+        return rewriter(self._repository, engine)
 
     # -- being a handle ----------------------------------------------------------------------------
 

@@ -61,7 +61,8 @@ def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branc
     register_branch(repository, branch, source)
     hit("branch.after_row")
     main, held = repository.main.current(), branch.to_row().object_id
-    if not is_kept(main, source, repository.manifest(source).current(), ref.version, held):
+    state = main if source.name == MAIN else repository.manifest(source).current()
+    if not is_kept(main, source, state, ref.version, held):
         mark_deleting(repository, name)  # a cleanup did not see it; whoever comes next removes it
         raise reclaimed(repr(from_), start.commit_id)
     return branch
