@@ -476,10 +476,14 @@ def test_V_14_a_property_is_gone_for_good(graph: Graph) -> None:
         w.update("Curator", "cyd", {"email": "secret-word"})
         w.delete("Curator", "bob")
     before = graph.snapshot().commit_id
+    pin = graph.snapshot().pin("node:Curator")
+    fragments = len(graph._repository.tables.open(pin.ref).fragments)
     assert bytes_below(graph, b"secret-word")
     result = graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True)
     assert [step.mode for step in result.plan.steps] == ["hard"]
     assert bytes_below(graph, b"secret-word") == []
+    table = graph._repository.tables.open(graph.snapshot().pin("node:Curator").ref)
+    assert (len(table.fragments), table.rows) == (fragments, 2)
     assert entities(graph, "Curator")["ada"] == {
         "age": 36,
         "handle": "ada",

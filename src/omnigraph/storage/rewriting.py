@@ -51,8 +51,8 @@ def _without_deletions(table: PinnedTable) -> list[Any]:
     from lance.optimize import Compaction
 
     with translated(f"rewriting {table.ref.path}"):
-        # So small a target makes no two fragments one.
-        options = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": 1}
+        whole = [f for f, about in table.fragments.items() if not about.num_deletions]
+        options = {"materialize_deletions_threshold": 0.0, "excluded_fragment_ids": whole}
         plan = Compaction.plan(table.dataset, options)
         results = [task.execute(table.dataset) for task in plan.tasks]
     return [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
