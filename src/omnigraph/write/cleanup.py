@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from omnigraph.commit.drift import find_drift
 from omnigraph.commit.leases import PREFIX as LEASES
 from omnigraph.commit.leases import dead_leases
 from omnigraph.commit.operator import Operator
 from omnigraph.commit.ownership import Owner, is_certainly_dead
 from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.commit.uncovered import uncovered_drift
 from omnigraph.errors import ObjectNotFound
 from omnigraph.ids import new_ulid, ulid_milliseconds
 from omnigraph.manifest.branches import Branch
@@ -172,14 +172,10 @@ def _drifted(
     repository: Repository, transaction: WriteTransaction, branches: list[Branch]
 ) -> Iterator[str]:
     """The tables that were changed from outside: what is in use there is not known."""
+    pending = transaction.recovery.pending
     for branch in branches:
-        pending = transaction.recovery.pending.of_branch(branch.incarnation)
-        covered = {found.record.operation_id for found in pending}
         for pin in repository.snapshot(branch).pins.values():
-            if pin.owner != branch.incarnation:
-                continue
-            drift = find_drift(repository.tables, pin.ref)
-            if drift.exists and not drift.operations() & covered:
+            if uncovered_drift(repository, pending, branch, pin) is not None:
                 yield pin.ref.path
 
 
