@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.graphs import files_below, people_graph, rows
+from tests.graphs import die_writing, files_below, people_graph, rows
 
 import omnigraph
 from omnigraph.commit import leases
@@ -28,7 +26,6 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.rows import MANIFEST_PATH
-from omnigraph.storage import failpoints
 from omnigraph.storage.indexing import IndexSpec, build_indexes, stage_built
 from omnigraph.storage.staging import write_rows
 from omnigraph.testing.promises import broken_promises
@@ -378,13 +375,7 @@ def test_X_41_a_table_that_was_changed_from_outside_is_left_alone(graph: Graph) 
 
 
 def test_pending_writes_are_resolved_first(graph: Graph) -> None:
-    text = (
-        "import omnigraph, sys\n"
-        "with omnigraph.open(sys.argv[1]).write() as w: w.insert('City', {'name': 'Rome'})"
-    )
-    environment = {**os.environ, failpoints.ENVIRONMENT: "publish.before_commit=kill"}
-    command = [sys.executable, "-c", text, graph.uri]
-    assert subprocess.run(command, env=environment, check=False).returncode == -9
+    die_writing(graph.uri, "publish.before_commit")
     graph.cleanup(keep=1, confirm=True)
     assert rows(graph, "node:City").keys() == {"Oslo", "Rome"}
 
