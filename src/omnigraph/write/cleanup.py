@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from omnigraph.commit.drift import find_drift
 from omnigraph.commit.leases import PREFIX as LEASES
 from omnigraph.commit.leases import dead_leases
 from omnigraph.commit.operator import Operator
@@ -159,13 +160,18 @@ def _state_horizons(
         state = manifest.current()
         if horizons[branch.incarnation] > state.horizon:
             raise_horizon(manifest, branch, horizons[branch.incarnation])
-        marks = tuple(
-            row.object_id
-            for row in state.rows(Kind.ABANDONED)
-            if row.metadata.get("at_us", before) < before
-        )
+        old = [r for r in state.rows(Kind.ABANDONED) if r.metadata.get("at_us", before) < before]
+        needed = _marks_in_use(repository, branch) if old else set()
+        marks = tuple(row.object_id for row in old if row.object_id not in needed)
         if marks:
             manifest.publish(Publication(new_ulid(), branch.name, drop=marks))
+
+
+def _marks_in_use(repository: Repository, branch: Branch) -> set[str]:
+    """The marks that still explain why a table moved: its next writer undoes that."""
+    pins = repository.snapshot(branch).pins.values()
+    drifts = [find_drift(repository.tables, p.ref) for p in pins if p.owner == branch.incarnation]
+    return {f"abandoned:{operation}" for drift in drifts for operation in drift.operations()}
 
 
 def _drifted(
