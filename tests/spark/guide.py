@@ -16,6 +16,8 @@ node Person {
   name: String @key
   age: I32?
   rank: F64?
+  bio: String?
+  v: Vector(4)? @embed("bio")
 }
 edge Knows: Person -> Person
 """

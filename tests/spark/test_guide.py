@@ -25,8 +25,11 @@ def test_every_example_that_needs_nothing_else_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMNIGRAPH_EMBEDDINGS_MOCK", "1")
     Path("people.pg").write_text(SCHEMA)
-    Path("people.jsonl").write_text('{"type":"Person","data":{"name":"ana","age":30}}\n')
+    Path("people.jsonl").write_text(
+        '{"type":"Person","data":{"name":"ana","age":30,"bio":"sails"}}\n'
+    )
     more = ['{"type":"Person","data":{"name":"fay"}}', '{"edge":"Knows","from":"fay","to":"gus"}']
     Path("more.jsonl").write_text("\n".join(more))
     Path("incoming").mkdir()
@@ -44,6 +47,7 @@ def test_every_example_that_needs_nothing_else_runs(
     assert done.returncode == 0, done.stderr
     graph = omnigraph.open("people")
     assert graph.snapshot().pin("node:Person").rows == 5
+    assert graph.entity("node:Person", "ana")["v"] is not None
     assert len(Path("bad.jsonl").read_text().splitlines()) == 1
     assert list(Path("exported").glob("node-Person-*.parquet"))
 

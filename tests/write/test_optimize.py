@@ -148,7 +148,6 @@ def test_a_faster_writer_costs_the_step_and_not_the_work(
 
 
 def _count_rewrites(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    from omnigraph.write import optimize
 
     executed: list[str] = []
     rewrite = compaction.rewrite_pieces
@@ -159,7 +158,7 @@ def _count_rewrites(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             executed.append("node:P" if table.ref.path.startswith("nodes") else "edge:E")
         return found
 
-    monkeypatch.setattr(optimize, "rewrite_pieces", counting)
+    monkeypatch.setattr(Graph, "_rewriter", lambda graph, engine: counting)
     return executed
 
 

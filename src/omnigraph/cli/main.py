@@ -34,6 +34,7 @@ NOUNS: Final = {
     "cherry-pick": ("cherry_pick", "Repeat a commit on another branch."),
     "restore": ("restore", "Bring entities back to what they were."),
     "reset": ("reset", "Take a branch back to an older commit."),
+    "embed": ("embed", "Make the vectors that are missing."),
     "analyze": ("analyze", "Run a graph algorithm over a graph."),
     "spark": ("spark", "Keep Spark running for bulk commands."),
     "index": ("index", "List, build and drop the indexes of a graph."),

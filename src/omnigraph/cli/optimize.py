@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
 from omnigraph.cli.frame import Call, command, noun
@@ -12,14 +16,21 @@ app = noun("Join small files and bring indexes up to date.", single=True)
 
 
 @command(app, direct_verb("optimize", store=True))
-def optimize(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -> Result:
+def optimize(
+    call: Call,
+    uri: UriArgument = None,
+    branch: BranchOption = "main",
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="ENGINE", help="local, or spark for large tables.")
+    ] = "local",
+) -> Result:
     """Join small files and bring indexes up to date. Writers and readers go on meanwhile.
 
     Nothing is added to the history, and nothing is removed from it.
     """
     location = call.address(uri)
     call.echo(location)
-    done = omnigraph.open(location.uri).optimize(branch)
+    done = omnigraph.open(location.uri).optimize(branch, engine=engine)
     rows = [
         (
             one.type_key,

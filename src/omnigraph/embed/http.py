@@ -1,8 +1,8 @@
 """Providers that are reached over HTTP: OpenAI-compatible ones, and Gemini.
 
-One request per text. Connection failures, time-outs, 429 and 5xx are tried again with growing
-pauses until the attempts or the deadline are used up; everything else is final. Keys are never part
-of a message.
+One request per text, or per batch where the provider takes several. Connection failures, time-outs,
+429 and 5xx are tried again with growing pauses until the attempts or the deadline are used up;
+everything else is final. Keys are never part of a message.
 """
 
 from __future__ import annotations
@@ -47,11 +47,19 @@ class OpenAIProvider:
     kind: str = "openai-compatible"
 
     def embed(self, text: str, dimensions: int, task: EmbeddingTask) -> Sequence[float]:
-        body = {"model": self.model, "input": [text], "dimensions": dimensions}
+        return self.embed_many([text], dimensions, task)[0]
+
+    def embed_many(
+        self, texts: Sequence[str], dimensions: int, task: EmbeddingTask
+    ) -> Sequence[Sequence[float]]:
+        body = {"model": self.model, "input": list(texts), "dimensions": dimensions}
         url = f"{self.base_url.rstrip('/')}/embeddings"
         headers = {"Authorization": f"Bearer {self.key}"}
         answer = post(url, body, headers, self.patience)
-        return _numbers(lambda: answer["data"][0]["embedding"])
+        return [
+            _numbers(lambda at=at: _item(answer, at)["embedding"])  # type: ignore[misc]
+            for at in range(len(texts))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,11 @@ class GeminiProvider:
         url = f"{self.base_url.rstrip('/')}/models/{quote(self.model)}:embedContent"
         answer = post(url, body, {"x-goog-api-key": self.key}, self.patience)
         return _numbers(lambda: answer["embedding"]["values"])
+
+    def embed_many(
+        self, texts: Sequence[str], dimensions: int, task: EmbeddingTask
+    ) -> Sequence[Sequence[float]]:
+        return [self.embed(text, dimensions, task) for text in texts]
 
 
 def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str], patience: Patience) -> Any:
@@ -127,6 +140,13 @@ def _failure(url: str, problem: str, attempts: int) -> EmbeddingFailure:
         f"the embedding provider at {url} failed after {attempts} attempts: {problem}",
         details={"url": url, "attempts": attempts},
     )
+
+
+def _item(answer: Any, at: int) -> Any:
+    """The vector of one text of a batch: answers may say which text they are for."""
+    items = answer["data"]
+    found = [item for item in items if isinstance(item, dict) and item.get("index") == at]
+    return found[0] if found else items[at]
 
 
 def _numbers(find: Callable[[], Any]) -> Sequence[float]:

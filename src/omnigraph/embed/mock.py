@@ -30,6 +30,11 @@ class MockProvider:
             found.append(float(np.float32(state / _MASK) * np.float32(2) - np.float32(1)))
         return found
 
+    def embed_many(
+        self, texts: Sequence[str], dimensions: int, task: EmbeddingTask
+    ) -> Sequence[Sequence[float]]:
+        return [self.embed(text, dimensions, task) for text in texts]
+
 
 def fnv1a(data: bytes) -> int:
     """The 64-bit FNV-1a hash."""

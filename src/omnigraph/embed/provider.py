@@ -21,7 +21,7 @@ Vector = tuple[float, ...]
 
 
 class Provider(Protocol):
-    """Turns one text into numbers."""
+    """Turns texts into numbers: one, or several with as few requests as it can."""
 
     @property
     def kind(self) -> str: ...
@@ -30,6 +30,10 @@ class Provider(Protocol):
     def model(self) -> str: ...
 
     def embed(self, text: str, dimensions: int, task: EmbeddingTask) -> Sequence[float]: ...
+
+    def embed_many(
+        self, texts: Sequence[str], dimensions: int, task: EmbeddingTask
+    ) -> Sequence[Sequence[float]]: ...
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ class Kind(StrEnum):
     ABANDONED = "abandoned"
     IDEMPOTENCY = "idempotency"
     HORIZON = "horizon"
+    PURGE = "purge"
+    QUIET = "quiet"
 
 
 HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})

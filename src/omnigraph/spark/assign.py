@@ -8,7 +8,7 @@ because rows are read at the very state that the commit is made on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ from omnigraph.storage.tables import ROW_ID, PinnedTable
 from omnigraph.syntax import did_you_mean
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 BYTES_AT_ONCE: Final = 128 << 20
@@ -35,10 +36,21 @@ VALUE_BYTES: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """Which properties are set, and where their values are: tables of ``id`` and properties."""
+class Assigned:
+    """What is set of one type: ``properties``, where ``expected`` ones still have their values.
+
+    A value that was computed from another is of no use once that one has changed.
+    """
 
     properties: tuple[str, ...]
+    expected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What is set, by type key, and where the values are: tables of ``id`` and properties."""
+
+    types: Mapping[str, Assigned]
     parts: tuple[Part, ...]
 
 
@@ -66,23 +78,45 @@ def write_assigned(
     target: PinnedTable,
     located: pa.Table,
     values: pa.Table,
-    names: Sequence[str],
-) -> list[Any]:
-    """Write the located rows with other values, by id; returns the files that hold them."""
+    assigned: Assigned,
+) -> tuple[list[Any], np.ndarray[Any, Any]]:
+    """Write the located rows with other values, by id.
+
+    Returns the files that hold them, and which of the rows were written.
+    """
+    import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     written: list[Any] = []
+    masks: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=bool)]
     step = _rows_at_once(source.schema)
     for start in range(0, located.num_rows, step):
         chosen = located.slice(start, step)
         rows = complete_rows(source, chosen[ROW_ID].to_pylist())
-        order = pc.index_in(rows["id"], value_set=as_array(values["id"]))
-        for name in names:
-            at = rows.column_names.index(name)
-            rows = rows.set_column(at, name, values[name].take(order))
-        rows = with_hidden(source, rows, chosen[ADDRESS].to_numpy())
-        written += write_rows(target, rows)
-    return written
+        given = values.take(pc.index_in(rows["id"], value_set=as_array(values["id"])))
+        masks.append(_unchanged(rows, given, assigned.expected))
+        keep = pa.array(masks[-1])
+        rows, given, chosen = rows.filter(keep), given.filter(keep), chosen.filter(keep)
+        if not rows.num_rows:
+            continue
+        for name in assigned.properties:
+            rows = rows.set_column(rows.column_names.index(name), name, given[name])
+        written += write_rows(target, with_hidden(source, rows, chosen[ADDRESS].to_numpy()))
+    return written, np.concatenate(masks)
+
+
+def _unchanged(rows: pa.Table, given: pa.Table, names: Sequence[str]) -> np.ndarray[Any, Any]:
+    """Which rows have the values that were expected."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    same = np.ones(rows.num_rows, dtype=bool)
+    for name in names:
+        equal = pc.equal(rows[name], given[name])
+        both_null = pc.and_(rows[name].is_null(), given[name].is_null())
+        same &= np.asarray(pc.fill_null(pc.or_kleene(equal, both_null), False))
+    return same
 
 
 def _rows_at_once(schema: pa.Schema) -> int:

@@ -181,7 +181,9 @@ def _merge(
             rows = with_hidden(table, rows, merged.addresses)
         else:
             source = site.tables.open(task.stored[owner.key])
-            merged.fragments = write_assigned(source, table, located, rows, site.assigned)
+            which = site.assigned[owner.key]
+            merged.fragments, kept = write_assigned(source, table, located, rows, which)
+            merged.addresses = merged.addresses[kept]
     if rows.num_rows and site.assigned is None:
         merged.fragments = write_rows(table, rows)
     hit("task.after_files")

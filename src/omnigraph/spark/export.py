@@ -124,7 +124,11 @@ def write_file(task: ExportTask) -> int:
     owner = task.schema.type(task.key)
     chosen = [table.dataset.get_fragment(fragment_id) for fragment_id in task.fragment_ids]
     batches = table.dataset.scanner(
-        with_row_id=True, fragments=chosen, batch_size=batch_rows(owner), scan_in_order=True
+        columns=table.schema.names,
+        with_row_id=True,
+        fragments=chosen,
+        batch_size=batch_rows(owner),
+        scan_in_order=True,
     ).to_batches()
     temporary = f"{task.path}.{new_ulid()}"
     rows = _WRITERS[task.format](owner, table, batches, temporary)

@@ -50,11 +50,15 @@ class Intent:
         self._thread = threading.Thread(target=self._renew, name="omnigraph-intent", daemon=True)
         self._thread.start()
 
-    def clear(self) -> None:
-        """Remove everything the work left on its way. A failure leaves it to a later cleanup."""
+    def release(self) -> None:
+        """Say no more that the work goes on, and leave what it left."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
+
+    def clear(self) -> None:
+        """Remove everything the work left on its way. A failure leaves it to a later cleanup."""
+        self.release()
         try:
             self._objects.delete_prefix(self.prefix)
         except OmnigraphError as error:

@@ -169,7 +169,7 @@ class SparkLoad:
             self._spec.columns,
             self._shown_max,
             self._set_aside,
-            None if self._assignment is None else self._assignment.properties,
+            None if self._assignment is None else self._assignment.types,
         )
         self._staged = self._tasks.run(
             "reading", stage_part, [StageTask(self._site, part) for part in self._parts]

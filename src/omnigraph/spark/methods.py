@@ -1,4 +1,4 @@
-"""The bulk half of a graph handle that is about computing: analyses as methods.
+"""The bulk half of a graph handle that is about computing: analyses and vectors.
 
 Loads, exports and streams on Spark are methods of the writing and reading halves: they are the same
 thing at another size.
@@ -6,6 +6,7 @@ thing at another size.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import InvalidInput
+from omnigraph.history.methods import HistoryMethods
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.read.engine import Reader
@@ -23,10 +25,11 @@ from omnigraph.write.load import LoadSpec, Progress
 if TYPE_CHECKING:
     from omnigraph.spark.analytics.analysis import Analysis
     from omnigraph.spark.assign import Assignment
+    from omnigraph.spark.embedding.backfill import EmbedResult
     from omnigraph.spark.tasks import Tasks
 
 
-class SparkMethods:
+class SparkMethods(HistoryMethods):
     """Mixed into ``Graph``."""
 
     _repository: Repository
@@ -73,6 +76,68 @@ class SparkMethods:
             Request(algorithm, nodes, edges, settings),
             writing,
         )
+
+    def embed(
+        self,
+        branch: str = MAIN,
+        *,
+        types: Sequence[str] | None = None,
+        reembed_all: bool = False,
+        commit_every: int | None = None,
+        batch: int = 64,
+        rate: float | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> EmbedResult:
+        """Make the vectors of ``@embed`` properties that are missing or whose text has changed.
+
+        The provider is the one that the environment names. All vectors are one commit, or one per
+        ``commit_every`` nodes; a run that was interrupted goes on where it was. ``batch`` texts go
+        into a request and ``rate`` limits the requests per second. ``reembed_all`` makes all
+        vectors anew.
+        """
+        from omnigraph.embed.settings import provider_from
+        from omnigraph.read.delta import State
+        from omnigraph.spark.embedding.backfill import Backfill, EmbedOptions, is_small
+        from omnigraph.spark.embedding.targets import KIND, TARGETS
+        from omnigraph.spark.engine import start_tasks
+        from omnigraph.spark.tasks import InProcess
+
+        self._transaction.require_writable()
+        options = EmbedOptions(types, reembed_all, commit_every, batch, rate)
+        snapshot = self._reader.pin(branch)
+
+        def last_run(name: str) -> Commit | None:
+            def is_run(commit: Commit) -> bool:
+                return commit.kind == KIND and name in commit.metadata.get(TARGETS, "").split(",")
+
+            return next(iter(self.commits(branch, limit=1, where=is_run)), None)
+
+        run = Backfill(
+            self._reader,
+            State(snapshot, self._reader.schema(snapshot)),
+            branch,
+            options,
+            provider_from(os.environ),
+            last_run,
+        )
+        units, stale = run.find()
+        tasks: Tasks = InProcess() if is_small(units) else start_tasks(progress)
+
+        def commit(assignment: Assignment, metadata: Mapping[str, str]) -> Commit | None:
+            return self._assign(
+                tasks,
+                assignment,
+                branch,
+                KIND,
+                columns={},
+                message=message,
+                actor=actor,
+                metadata=metadata,
+            )
+
+        return run.run(units, stale, tasks, commit)
 
     def _assign(
         self,

@@ -34,6 +34,10 @@ MEMORY_SHARE: Final = 4
 MEMORY_MB: Final = (1_024, 8_192)
 """The Java side of a load holds little: a quarter of the machine's memory, within these bounds."""
 
+JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:GCTimeRatio=9"
+"""The quickest collector for this, told to collect before it takes more memory: without that Java
+holds gigabytes after the first large job (measured: 2.4 GB instead of 0.6, for 6 % less time)."""
+
 SHUFFLE_PARTITIONS_PER_CORE: Final = 4
 PACKAGE_ROOT: Final = str(Path(__file__).resolve().parents[2])
 
@@ -170,7 +174,7 @@ def _defaults() -> dict[str, str]:
     path = os.pathsep.join(filter(None, (PACKAGE_ROOT, os.environ.get("PYTHONPATH"))))
     return {
         "spark.driver.memory": f"{memory_mb}m",
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.executorEnv.PYTHONPATH": path,
         "spark.executorEnv.LANCE_LOG": os.environ.get("LANCE_LOG", "error"),
         "spark.log.level": "ERROR",

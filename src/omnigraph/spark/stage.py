@@ -19,6 +19,7 @@ from omnigraph.constraints.rows import check_required, check_values
 from omnigraph.constraints.spelling import tuple_keys
 from omnigraph.ids import placed_ulids
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.spark.assign import Assigned
 from omnigraph.spark.exchange import Shelf, Shelving
 from omnigraph.spark.parts import PIECE_BYTES, Part, lines_before, read_part
 from omnigraph.storage.failpoints import hit
@@ -55,8 +56,8 @@ class Site:
     shown_max: int = VIOLATIONS_SHOWN_MAX
     set_aside: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Lines, by part, that are read as if they were not there."""
-    assigned: tuple[str, ...] | None = None
-    """The properties that are set while everything else of an entity stays; None: whole rows."""
+    assigned: Mapping[str, Assigned] | None = None
+    """What is set, by type, while everything else of an entity stays; None: whole rows."""
 
     @property
     def prefix(self) -> str:
@@ -157,7 +158,8 @@ class Stager:
         for key in sorted(found.rows):
             owner, table = schema.type(key), found.rows[key]
             answer.broken.files = answer.unread.files
-            check_required(owner, table, answer.broken, only=assigned)
+            only = None if assigned is None else assigned[key].properties
+            check_required(owner, table, answer.broken, only=only)
             check_values(owner, table, answer.broken)
             answer.rows[key] = answer.rows.get(key, 0) + table.num_rows
             if "required" in answer.broken.rules or (answer.unread and not self._set_aside):

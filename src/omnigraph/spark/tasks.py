@@ -65,6 +65,22 @@ class Tasks(Protocol):
     ) -> list[Answer]: ...
 
 
+class InProcess:
+    """Tasks in this process, one after the other."""
+
+    parallelism = 1
+
+    def run(
+        self,
+        name: str,
+        function: Callable[[Any], Any],
+        specs: Sequence[Any],
+        *,
+        light: bool = False,
+    ) -> list[Any]:
+        return [function(spec) for spec in specs]
+
+
 class SparkTasks:
     """Tasks as Spark jobs of one session."""
 

@@ -8,7 +8,7 @@ version columns stay; nothing here moves a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,8 +36,13 @@ class Piece:
         return all(_content(table.fragments.get(old.id)) == _content(old) for old in self.old)
 
 
-def rewrite_pieces(table: PinnedTable) -> Iterator[Piece]:
+def rewrite_pieces(table: PinnedTable) -> list[Piece]:
     """Rewrite what is worth it, one piece after the other."""
+    return [rewrite_piece(table, task) for task in plan_pieces(table)]
+
+
+def plan_pieces(table: PinnedTable) -> list[str]:
+    """What is worth rewriting, as pieces of work that any process can do."""
     from lance.optimize import Compaction
 
     options: dict[str, Any] = {
@@ -47,10 +52,16 @@ def rewrite_pieces(table: PinnedTable) -> Iterator[Piece]:
         "num_threads": 1,
     }
     with translated(f"compacting {table.ref.path}"):
-        tasks = Compaction.plan(table.dataset, options).tasks
-        for task in tasks:
-            made = task.execute(table.dataset)
-            yield Piece(tuple(made.original_fragments), tuple(made.new_fragments))
+        return [task.json() for task in Compaction.plan(table.dataset, options).tasks]
+
+
+def rewrite_piece(table: PinnedTable, work: str) -> Piece:
+    """Do one piece of work on the version it was planned for."""
+    from lance.optimize import CompactionTask
+
+    with translated(f"compacting {table.ref.path}"):
+        made = CompactionTask.from_json(work).execute(table.dataset)
+    return Piece(tuple(made.original_fragments), tuple(made.new_fragments))
 
 
 def stage_pieces(

@@ -50,6 +50,8 @@ NAMES: dict[str, str] = {
     "fork.after_ref": "the fork exists, nothing refers to it",
     "columns.before_step": "a fork is about to change its columns, nothing refers to it",
     "columns.after_step": "the fork has other columns, nothing refers to it",
+    "purge.before_files": "a drop for good is visible, all its files are there",
+    "purge.after_files": "the files of a drop for good are removed, the note to do so is not",
     "stage.before_intent": "a bulk write is about to say that it will write files",
     "stage.after_intent": "the intent is durable, no task has written anything",
     "task.before_files": "a task is about to write files that nothing refers to",

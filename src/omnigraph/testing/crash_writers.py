@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import omnigraph
 from omnigraph.graph import Graph
-from omnigraph.spark.assign import Assignment
+from omnigraph.spark.assign import Assigned, Assignment
 from omnigraph.spark.parts import Part
 from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
@@ -302,7 +302,7 @@ class BulkAssignment(WriterKind):
         part = Part(0, "<ages>", None, data, "arrow", "node:Person", len(data))
         target.graph._assign(
             InlineTasks(),
-            Assignment(("age",), (part,)),
+            Assignment({"node:Person": Assigned(("age",))}, (part,)),
             "main",
             "analyze",
             columns={},

@@ -9,7 +9,7 @@ faster, pieces whose rows it did not touch are kept. History is never removed he
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ from omnigraph.storage.compaction import Piece, rewrite_pieces, stage_pieces
 from omnigraph.storage.tables import PinnedTable, StagedWrite
 from omnigraph.write.indexes import NO_VECTORS, build_all, list_indexes
 from omnigraph.write.together import Together, own_keys, publish_together
+
+Rewrite = Callable[[PinnedTable], list[Piece]]
 
 INFO: Final = WriteInfo("optimize", makes_commit=False)
 ROUNDS_MAX: Final = 3
@@ -60,6 +62,7 @@ class Optimized:
 class Compacting:
     """Compacts types; pieces are kept between attempts, while they are good."""
 
+    rewrite: Rewrite = rewrite_pieces
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
 
     def __call__(
@@ -67,7 +70,7 @@ class Compacting:
     ) -> StagedWrite | None:
         kept = [piece for piece in self.pieces.get(key, ()) if piece.holds_for(table)]
         if not kept:
-            kept = list(rewrite_pieces(table))
+            kept = self.rewrite(table)
         self.pieces[key] = kept
         return stage_pieces(table, kept, properties)
 
@@ -89,14 +92,20 @@ class _Done:
 
 
 def optimize(
-    repository: Repository, transaction: WriteTransaction, branch: Branch
+    repository: Repository,
+    transaction: WriteTransaction,
+    branch: Branch,
+    rewrite: Rewrite = rewrite_pieces,
 ) -> list[Optimized]:
-    """Compact and index every type that the branch has of its own."""
+    """Compact and index every type that the branch has of its own.
+
+    ``rewrite`` writes the new files of a table, here or elsewhere; nothing refers to them yet.
+    """
     transaction.enter(branch)
     keys = own_keys(repository, branch)
     done = _Done()
     for _ in range(ROUNDS_MAX):
-        stage = Compacting()
+        stage = Compacting(rewrite)
         left = [key for key in keys if key not in done.skipped]
         compacted = publish_together(repository, transaction, branch, INFO, left, stage)
         done.note(compacted)

@@ -17,11 +17,12 @@ from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.targets import resolve
 from omnigraph.read.fsck import CheckReport, check_graph
+from omnigraph.storage.compaction import rewrite_pieces
 from omnigraph.storage.locations import parse_location
 from omnigraph.write.backup import CopyReport, backup, clone
 from omnigraph.write.cleanup import CleanupReport, cleanup
 from omnigraph.write.indexes import IndexReport, bring_up_to_date, drop_indexes, list_indexes
-from omnigraph.write.optimize import Optimized, optimize
+from omnigraph.write.optimize import Optimized, Rewrite, optimize
 from omnigraph.write.repair import Repaired, repair
 from omnigraph.write.retention import Policy
 
@@ -123,8 +124,16 @@ class UpkeepMethods:
         """Copy this graph, or this backup, to an empty place, where it goes its own way."""
         return clone(self._repository, parse_location(target))
 
-    def optimize(self, branch: str = MAIN) -> list[Optimized]:
-        """Compact small files and bring the indexes up to date, for every type of a branch."""
+    def optimize(self, branch: str = MAIN, *, engine: str = "local") -> list[Optimized]:
+        """Compact small files and bring the indexes up to date, for every type of a branch.
+
+        With engine ``spark`` the files of large tables are written by executors.
+        """
         self._transaction.require_writable()
         found = self._repository.branch(branch)
-        return optimize(self._repository, self._transaction, found)
+        rewrite = self._rewriter(engine)
+        return optimize(self._repository, self._transaction, found, rewrite)
+
+    def _rewriter(self, engine: str) -> Rewrite:
+        """What writes compacted files; ``Graph`` knows the other engines."""
+        return rewrite_pieces

@@ -20,7 +20,7 @@ from omnigraph.spark.analytics.network import Network, Selection
 from omnigraph.spark.analytics.save import save
 from omnigraph.spark.analytics.scratch import Scratch, ScratchArea
 from omnigraph.spark.analytics.sweeps import Computed
-from omnigraph.spark.assign import Assignment, require_assignable
+from omnigraph.spark.assign import Assigned, Assignment, require_assignable
 from omnigraph.spark.parts import Part
 from omnigraph.spark.tasks import Tasks
 
@@ -196,8 +196,10 @@ class Analysis:
         it is then, not as it was when the analysis began.
         """
         properties = self._properties(to)
-        for number in sorted({number for number, _, _ in self._pieces}):
-            require_assignable(self._type(number), list(properties.values()))
+        written = [self._type(n) for n in sorted({number for number, _, _ in self._pieces})]
+        for owner in written:
+            require_assignable(owner, list(properties.values()))
+        assigned = Assigned(tuple(properties.values()))
         parts = [
             Part(at, f"<{self.facts.algorithm}>", address, None, "arrow", self._type(n).key, rows)
             for at, (n, address, rows) in enumerate(self._parts())
@@ -211,7 +213,8 @@ class Analysis:
             "expected_head": expected_head,
             "idempotency_key": idempotency_key,
         }
-        return self._write(Assignment(tuple(properties.values()), tuple(parts)), chosen)
+        types = {owner.key: assigned for owner in written}
+        return self._write(Assignment(types, tuple(parts)), chosen)
 
     def _properties(self, to: str | Mapping[str, str]) -> dict[str, str]:
         if isinstance(to, str):

@@ -23,7 +23,7 @@ from omnigraph.spark.analytics.pagerank import pagerank
 from omnigraph.spark.analytics.scratch import ScratchArea
 from omnigraph.spark.analytics.sweeps import Computed, Settings
 from omnigraph.spark.analytics.triangles import triangles
-from omnigraph.spark.tasks import Tasks
+from omnigraph.spark.tasks import InProcess, Tasks
 from omnigraph.syntax import did_you_mean
 from omnigraph.write.tabular import find_type
 
@@ -184,22 +184,6 @@ def analyze(
     except BaseException:
         area.close()
         raise
-
-
-class InProcess:
-    """Tasks in this process, one after the other."""
-
-    parallelism = 1
-
-    def run(
-        self,
-        name: str,
-        function: Callable[[Any], Any],
-        specs: Sequence[Any],
-        *,
-        light: bool = False,
-    ) -> list[Any]:
-        return [function(spec) for spec in specs]
 
 
 def _settings(network: Network, request: Request) -> Settings:
