@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # A command starts several times faster when Python may keep what it compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check crash oracle bench docs format clean
+.PHONY: help setup demo test check crash oracle bench soak docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -53,6 +53,9 @@ bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m pytest -m bench
+
+soak: $(READY)  ## 10,000 small commits with upkeep and cleanup (about 10 minutes), with a run record
+	@$(BIN)/python -m benchmarks soak
 
 docs: $(READY)  ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.docs.generate

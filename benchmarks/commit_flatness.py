@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, Final
 
 import omnigraph
-from benchmarks.record import percentile, progress, spread
+from benchmarks.record import flatness, progress
 
 SCHEMA: Final = "node Event { name: String @key\n n: I64? }"
 COMMITS: Final = 5_000
@@ -25,13 +25,8 @@ def run(commits: int = COMMITS) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         _commit(Path(directory) / "warm", 30)
         times_ms = _commit(Path(directory) / "measured", commits)
-    first, last = times_ms[:WINDOW], times_ms[-WINDOW:]
     return {
-        "first_100_ms": spread(first),
-        "last_100_ms": spread(last),
-        "last_to_first_ratio": round(median(last) / median(first), 3),
-        "p50_ms": round(median(times_ms), 3),
-        "p99_ms": round(percentile(times_ms, 99), 3),
+        **flatness(times_ms, WINDOW),
         "p50_ms_per_500": [
             round(median(times_ms[start : start + BLOCK]), 2)
             for start in range(0, len(times_ms), BLOCK)

@@ -77,6 +77,18 @@ def percentile(found: Sequence[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
+def flatness(times_ms: Sequence[float], window: int) -> dict[str, Any]:
+    """Whether the last of many equal steps cost what the first did."""
+    first, last = times_ms[:window], times_ms[-window:]
+    return {
+        "first_100_ms": spread(first),
+        "last_100_ms": spread(last),
+        "last_to_first_ratio": round(median(last) / median(first), 3),
+        "p50_ms": round(median(times_ms), 3),
+        "p99_ms": round(percentile(times_ms, 99), 3),
+    }
+
+
 def judge(numbers: Numbers, bars: Mapping[str, float]) -> list[Verdict]:
     """One verdict per bar; a spread is judged by its median."""
     verdicts = []

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, Final
 
 import omnigraph
-from benchmarks.record import percentile, progress, spread
+from benchmarks.record import flatness, progress
 from omnigraph.graph import Graph
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.write.retention import READER_GRACE_VARIABLE
@@ -56,13 +56,8 @@ def run() -> dict[str, Any]:
             files.append(_files(Path(graph.uri)))
             progress(f"  {start + BLOCK} commits, {files[-1]} files")
         healthy = omnigraph.open(graph.uri, read_only=True).check().healthy
-    first, last = times_ms[:WINDOW], times_ms[-WINDOW:]
     return {
-        "first_100_ms": spread(first),
-        "last_100_ms": spread(last),
-        "last_to_first_ratio": round(median(last) / median(first), 3),
-        "p50_ms": round(median(times_ms), 3),
-        "p99_ms": round(percentile(times_ms, 99), 3),
+        **flatness(times_ms, WINDOW),
         "read_ms_per_1000": [round(ms, 2) for ms in reads_ms],
         "read_last_to_first_ratio": round(reads_ms[-1] / reads_ms[0], 3),
         "table_files_per_1000": [tables for tables, _ in files],

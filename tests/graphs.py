@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.manifest.repository import Repository
+from omnigraph.storage import failpoints
 from omnigraph.storage.locations import parse_location
 
 PEOPLE = """
@@ -48,6 +52,17 @@ def rows(graph: Graph, key: str, branch: str = "main") -> dict[str, dict[str, ob
     view = repository(graph)
     pin = view.snapshot(view.branch(branch)).pin(key)
     return {row["id"]: row for row in view.tables.open(pin.ref).scan().to_pylist()}
+
+
+def die_writing(uri: str, failpoint: str) -> None:
+    """Let SIGKILL take a process that inserts the city Rome, at a failpoint."""
+    text = (
+        "import omnigraph, sys\n"
+        "with omnigraph.open(sys.argv[1]).write() as w: w.insert('City', {'name': 'Rome'})"
+    )
+    environment = {**os.environ, failpoints.ENVIRONMENT: f"{failpoint}=kill"}
+    command = [sys.executable, "-c", text, uri]
+    assert subprocess.run(command, env=environment, check=False).returncode == -9
 
 
 def files_below(where: Path) -> dict[str, int]:

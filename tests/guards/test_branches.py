@@ -23,8 +23,10 @@ from tests.guards.support import (
     upsert,
 )
 
+from omnigraph.errors import CorruptData
 from omnigraph.storage import staging
 from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.relocation import relocated
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 
@@ -150,6 +152,36 @@ def test_a_branch_names_its_source_by_absolute_path(store: TableStore, tmp_path:
     with pytest.raises(TableNotFound):
         content(new_store(copied).open(branch.ref))
     assert content(new_store(copied).open(main.ref)) == on_main
+
+
+def test_the_places_that_a_version_names_can_be_rewritten(
+    store: TableStore, tmp_path: Path
+) -> None:
+    """Depends on it: ``relocation.relocated``, and with it backups and clones."""
+    fork(store, index(store, several_fragments(store), "id"), "01BRANCH")
+    root = Path(store.location.path)
+    files = sorted(root.rglob("*.manifest"))
+    seen: list[str] = []
+
+    def same(base: str) -> str:
+        seen.append(base)
+        return base
+
+    assert all(relocated(file.read_bytes(), same) == file.read_bytes() for file in files)
+    assert set(seen) == {f"{root}/{PATH}"}
+
+    elsewhere = tmp_path / "elsewhere, with a longer name"
+    shutil.copytree(root / "nodes", elsewhere / "nodes")
+    for file in sorted(elsewhere.rglob("*.manifest")):
+        moved = relocated(file.read_bytes(), lambda base: base.replace(str(root), str(elsewhere)))
+        file.write_bytes(moved)
+    shutil.rmtree(root / "nodes")
+    copy = new_store(elsewhere).open_newest(PATH, "01BRANCH")
+    assert content(copy)["a"] == 0
+    assert copy.scan(["id"], "id = 'a'")["id"].to_pylist() == ["a"]
+    for damaged in (b"", b"short", bytes(64), files[0].name.encode() * 8):
+        with pytest.raises(CorruptData):
+            relocated(damaged, same)
 
 
 def _indexed_branch(store: TableStore, name: str) -> PinnedTable:

@@ -60,12 +60,20 @@ def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branc
     hit("branch.after_ref")
     register_branch(repository, branch, source)
     hit("branch.after_row")
-    main, held = repository.main.current(), branch.to_row().object_id
-    state = main if source.name == MAIN else repository.manifest(source).current()
-    if not is_kept(main, source, state, ref.version, held):
+    if not is_still_kept(repository, source, ref.version, branch.to_row().object_id):
         mark_deleting(repository, name)  # a cleanup did not see it; whoever comes next removes it
         raise reclaimed(repr(from_), start.commit_id)
     return branch
+
+
+def is_still_kept(repository: Repository, branch: Branch, version: int, held: str) -> bool:
+    """Whether a state that was just registered, in the row ``held``, was not given up before.
+
+    Main's own horizon is in the state that registering made; another branch's has to be looked at.
+    """
+    manifest = repository.manifest(branch)
+    state = manifest.warm() if branch.ref is None else manifest.current()
+    return is_kept(repository.main.warm(), branch, state, version, held)
 
 
 def register_branch(repository: Repository, branch: Branch, source: Branch) -> None:

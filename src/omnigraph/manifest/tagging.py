@@ -5,8 +5,8 @@ from __future__ import annotations
 from omnigraph.errors import InvalidInput, TagExists
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch, all_branches, name_problem
-from omnigraph.manifest.branching import change_registry
-from omnigraph.manifest.horizon import is_kept, reclaimed
+from omnigraph.manifest.branching import change_registry, is_still_kept
+from omnigraph.manifest.horizon import reclaimed
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
@@ -56,9 +56,8 @@ def create_tag(
         return Publication(new_ulid(), MAIN, put=(tag.to_row(),))
 
     change_registry(repository, change)
-    tag, state = made[-1], repository.manifest(holder[-1]).current()
-    main = repository.main.current()
-    if not is_kept(main, holder[-1], state, tag.manifest_version, tag.object_id):
+    tag = made[-1]
+    if not is_still_kept(repository, holder[-1], tag.manifest_version, tag.object_id):
         delete_tag(repository, name)  # a cleanup did not see it
         raise reclaimed(repr(target), tag.commit_id)
     return tag

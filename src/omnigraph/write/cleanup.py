@@ -19,6 +19,7 @@ from omnigraph.commit.leases import dead_leases
 from omnigraph.commit.operator import Operator
 from omnigraph.commit.ownership import Owner, is_certainly_dead
 from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.commit.uncovered import uncovered_drift
 from omnigraph.errors import ObjectNotFound
 from omnigraph.ids import new_ulid, ulid_milliseconds
 from omnigraph.manifest.branches import Branch
@@ -159,27 +160,28 @@ def _state_horizons(
         state = manifest.current()
         if horizons[branch.incarnation] > state.horizon:
             raise_horizon(manifest, branch, horizons[branch.incarnation])
-        marks = tuple(
-            row.object_id
-            for row in state.rows(Kind.ABANDONED)
-            if row.metadata.get("at_us", before) < before
-        )
+        old = [r for r in state.rows(Kind.ABANDONED) if r.metadata.get("at_us", before) < before]
+        needed = _marks_in_use(repository, branch) if old else set()
+        marks = tuple(row.object_id for row in old if row.object_id not in needed)
         if marks:
             manifest.publish(Publication(new_ulid(), branch.name, drop=marks))
+
+
+def _marks_in_use(repository: Repository, branch: Branch) -> set[str]:
+    """The marks that still explain why a table moved: its next writer undoes that."""
+    pins = repository.snapshot(branch).pins.values()
+    drifts = [find_drift(repository.tables, p.ref) for p in pins if p.owner == branch.incarnation]
+    return {f"abandoned:{operation}" for drift in drifts for operation in drift.operations()}
 
 
 def _drifted(
     repository: Repository, transaction: WriteTransaction, branches: list[Branch]
 ) -> Iterator[str]:
     """The tables that were changed from outside: what is in use there is not known."""
+    pending = transaction.recovery.pending
     for branch in branches:
-        pending = transaction.recovery.pending.of_branch(branch.incarnation)
-        covered = {found.record.operation_id for found in pending}
         for pin in repository.snapshot(branch).pins.values():
-            if pin.owner != branch.incarnation:
-                continue
-            drift = find_drift(repository.tables, pin.ref)
-            if drift.exists and not drift.operations() & covered:
+            if uncovered_drift(repository, pending, branch, pin) is not None:
                 yield pin.ref.path
 
 

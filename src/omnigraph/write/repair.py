@@ -7,13 +7,13 @@ default nothing is done but said.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from omnigraph.commit.drift import TableDrift, find_drift
 from omnigraph.commit.operator import Operator
 from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.commit.uncovered import uncovered_drift
 from omnigraph.errors import Conflict, InvalidInput, OmnigraphError
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch
@@ -79,17 +79,15 @@ def repair(
         raise InvalidInput("force and restore exclude each other", remedy="Keep one of them.")
     if confirm:
         Operator(repository, transaction.recovery).recover()
-    pending = transaction.recovery.pending.of_branch(branch.incarnation)
-    covered = {found.record.operation_id for found in pending}
     done = []
     for pin in repository.snapshot(branch).pins.values():
         if pin.owner != branch.incarnation:
             continue
-        drift = find_drift(repository.tables, pin.ref)
-        found = _classify(repository.tables, pin, drift, covered)
-        if found.classification == "no_drift":
-            done.append(found)
+        drift = uncovered_drift(repository, transaction.recovery.pending, branch, pin)
+        if drift is None:
+            done.append(Repaired(pin.key, pin.ref.version, pin.ref.version))
             continue
+        found = _classify(repository.tables, pin, drift)
         try:
             action = _act(
                 repository,
@@ -109,12 +107,8 @@ def repair(
     return done
 
 
-def _classify(
-    store: TableStore, pin: TablePin, drift: TableDrift, covered: Collection[str]
-) -> Repaired:
+def _classify(store: TableStore, pin: TablePin, drift: TableDrift) -> Repaired:
     found = Repaired(pin.key, pin.ref.version, drift.newest.version)
-    if not drift.exists or drift.operations() & set(covered):
-        return found
     operations: list[str] = []
     classification: Classification = "verified_maintenance"
     for version in range(pin.ref.version + 1, drift.newest.version + 1):

@@ -93,12 +93,11 @@ class _Run:
             return  # what the branch is about is not known
         schema, problems = check_schema(branch, state)
         self.report.findings += problems
-        covered = {found.record.operation_id for found in _readable(records, branch)}
         opened: dict[str, PinnedTable] = {}
         for key, pin in state.pins.items():
             stored = self.tables.get(pin.ref.path, {})
             check = TableCheck(self.repository, branch, pin, stored, digests)
-            found, table = self._table(check, covered, schema)
+            found, table = self._table(check, records, schema)
             self.report.findings += found
             if table is not None:
                 opened[key] = table
@@ -106,13 +105,13 @@ class _Run:
             self.report.findings += self._ends(branch, state, schema, opened)
 
     def _table(
-        self, check: TableCheck, covered: set[str], schema: AcceptedSchema | None
+        self, check: TableCheck, records: PendingRecords, schema: AcceptedSchema | None
     ) -> tuple[list[Finding], PinnedTable | None]:
         """One type; a version that another branch shares is read once and reported once."""
         table, found = check.open()
         if table is None:
             return found, None
-        found += check.drift(covered)
+        found += check.drift(records)
         if check.pin.ref in self.seen:
             return found, None if self.seen[check.pin.ref] else table
         self.report.tables += 1
@@ -158,13 +157,6 @@ _UNREADABLE = frozenset(
         Damage.ROWS_UNREADABLE,
     }
 )
-
-
-def _readable(records: PendingRecords, branch: Branch) -> list[Any]:
-    try:
-        return list(records.of_branch(branch.incarnation))
-    except OmnigraphError:
-        return []  # reported as unreadable
 
 
 def _digests(state: ManifestState) -> dict[str, int]:

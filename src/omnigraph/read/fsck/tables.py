@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.commit.drift import find_drift
+from omnigraph.commit.pending import PendingRecords
+from omnigraph.commit.uncovered import uncovered_drift
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -69,12 +70,10 @@ class TableCheck:
             message = f"it finds files at {base}, outside the graph"
             yield self.found(Damage.READS_ELSEWHERE, message)
 
-    def drift(self, covered: set[str]) -> Iterator[Finding]:
+    def drift(self, records: PendingRecords) -> Iterator[Finding]:
         """Whether the type moved without being published, and nobody is at it."""
-        if self.pin.owner != self.branch.incarnation:
-            return
-        drift = find_drift(self.repository.tables, self.pin.ref)
-        if drift.exists and not drift.operations() & covered:
+        drift = uncovered_drift(self.repository, records, self.branch, self.pin)
+        if drift is not None:
             message = f"version {drift.newest.version} exists, {self.pin.ref.version} is published"
             yield self.found(Damage.DRIFT, message)
 
