@@ -28,6 +28,8 @@ NAMES = (
     "history",
     "commit_flatness",
     "merging",
+    "maintenance",
+    "soak",
     "first_query",
     "concurrency",
     "social",

@@ -31,6 +31,7 @@
     │   ├── GraphExists
     │   ├── BranchExists
     │   ├── TagExists
+    │   ├── BackupRefused            a place that holds something else than this graph's backup
     │   └── ObjectExists
     ├── Conflict                     somebody else was there first; nothing of this write is visible
     │   ├── VersionConflict          a type was written by someone else since it was read
@@ -310,6 +311,11 @@ class BranchExists(AlreadyExists):
 class TagExists(AlreadyExists):
     code = "tag_exists"
     default_remedy = "Choose another name, or move the tag with --force."
+
+
+class BackupRefused(AlreadyExists):
+    code = "backup_refused"
+    default_remedy = "Use an empty place, or for a backup an earlier backup of this very graph."
 
 
 class ObjectExists(AlreadyExists):

@@ -14,6 +14,7 @@ from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
 from omnigraph.ids import new_ulid
+from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.create import create_graph
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
@@ -35,6 +36,7 @@ from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
 from omnigraph.write.optimize import Rewrite
+from omnigraph.write.purge import finish_purges
 from omnigraph.write.schema_methods import SchemaMethods
 from omnigraph.write.upkeep_methods import UpkeepMethods
 
@@ -220,7 +222,9 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         ``set_aside`` also undoes writes whose records cannot be read, and keeps those files.
         """
         self._transaction.require_writable()
-        return self._operator.recover(set_aside=set_aside)
+        recovered = self._operator.recover(set_aside=set_aside)
+        finish_purges(self._repository, MAIN_BRANCH)
+        return recovered
 
     def pending_writes(self) -> list[PendingWrite]:
         """Writes in flight and writes left by dead processes, with what will happen to them."""

@@ -61,3 +61,40 @@ def test_cleanup_prints_what_would_go_and_removes_it_when_confirmed(
     assert {item["error"] for item in done["datasets"]} == {None}
     reclaimed = inline("export", str(tmp_path / "g"), "--at", first, "--json")
     assert reclaimed.json["code"] == "history_reclaimed"
+
+
+def test_fsck_and_repair_name_what_is_wrong_and_exit_with_1(
+    inline: Program, tmp_path: Path
+) -> None:
+    import lance
+
+    graph = people_graph(tmp_path / "g")
+    where = str(tmp_path / "g")
+    assert "no damage found" in inline("fsck", where).out
+    assert inline("fsck", where, "--quick", "--json").json["healthy"]
+    assert inline("repair", where).out == "nothing to repair\n"
+    lance.dataset(f"{where}/{graph.snapshot().pin('node:City').ref.path}").delete("true")
+    damaged = inline("fsck", where, "--json")
+    assert damaged.code == 1
+    assert [item["damage"] for item in damaged.json["findings"]] == ["drift"]
+    preview = inline("repair", where)
+    assert (preview.code, "suspicious  preview" in preview.out) == (0, True)
+    assert inline("repair", where, "--force").code == 1
+    refused = inline("repair", where, "--confirm", "--json")
+    assert refused.code == 1
+    (city,) = [d for d in refused.json["datasets"] if d["type_key"] == "node:City"]
+    assert (city["classification"], city["action"]) == ("suspicious", "refused")
+    assert "restored" in inline("repair", where, "--confirm", "--restore").out
+    assert inline("fsck", where).code == 0
+
+
+def test_backup_and_clone_say_what_they_copied(inline: Program, tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    where, backup = str(tmp_path / "g"), str(tmp_path / "backup")
+    first = inline("backup", backup, "--uri", where, "--json").json
+    assert first["graph_commit_id"] == graph.commits()[0].commit_id
+    assert first["files_there"] == 0
+    assert "copied 0 files" in inline("backup", backup, "--uri", where).out
+    assert inline("clone", str(tmp_path / "c"), "--uri", backup).code == 0
+    refused = inline("clone", str(tmp_path / "c"), "--uri", backup, "--json")
+    assert (refused.code, refused.json["code"]) == (1, "backup_refused")

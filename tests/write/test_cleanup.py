@@ -16,6 +16,7 @@ from tests.graphs import files_below, people_graph, rows
 
 import omnigraph
 from omnigraph.commit import leases
+from omnigraph.commit.drift import find_drift
 from omnigraph.commit.ownership import this_process
 from omnigraph.errors import (
     ChangeFeedGap,
@@ -28,6 +29,7 @@ from omnigraph.graph import Graph
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.storage import failpoints
+from omnigraph.storage.indexing import IndexSpec, build_indexes, stage_built
 from omnigraph.storage.staging import write_rows
 from omnigraph.testing.promises import broken_promises
 from omnigraph.write.cleanup import CleanupReport
@@ -273,6 +275,36 @@ def test_staged_files_of_a_live_writer_survive_and_those_of_dead_ones_do_not(
     graph.cleanup(keep=1, confirm=True)
     assert not (path / staged).exists()
     assert rows(graph, "node:City").keys() == {"Oslo"}
+
+
+def test_files_of_a_step_that_was_undone_stay_for_whoever_tries_it_again(graph: Graph) -> None:
+    """Found by six processes: an index was committed, undone, cleaned up, and committed again."""
+    tables = graph._repository.tables
+    table = tables.open(graph.snapshot().pin("node:City").ref)
+    built = list(build_indexes(table, [IndexSpec("name", "BTREE")]))
+    staged = stage_built(table, built, {})
+    assert staged is not None
+    moved = tables.commit(staged)
+    assert graph.repair(confirm=True)  # takes the index over ...
+    graph.drop_indexes("node:City")
+    pin = graph.snapshot().pin("node:City")
+    again = stage_built(tables.open(pin.ref), built, {})
+    assert again is not None
+    undone = tables.commit(again)
+    graph._transaction.recovery.heal_drift(  # ... and this one is undone
+        graph._repository.branch("main"), pin, find_drift(tables, pin.ref)
+    )
+    touch(graph, 95)
+    graph.cleanup(keep=1, confirm=True)
+    assert not tables.has_version(moved.ref)
+    assert tables.has_version(undone.ref)
+    name = f"_indices/{built[0].index.uuid}"
+    assert (Path(graph.uri) / pin.ref.path / name).exists()
+    grow_old(graph)
+    touch(graph, 96)
+    graph.cleanup(keep=1, confirm=True)
+    assert not tables.has_version(undone.ref)
+    assert not files_below(Path(graph.uri) / pin.ref.path / name)
 
 
 def test_a_live_intent_protects_everything_younger_than_itself(graph: Graph) -> None:

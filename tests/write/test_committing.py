@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.graphs import people_graph
+from tests.graphs import people_graph, repository, rows
 
 import omnigraph
 from omnigraph.errors import (
@@ -19,7 +19,7 @@ from omnigraph.errors import (
     VersionConflict,
 )
 from omnigraph.graph import Graph
-from omnigraph.write import committing
+from omnigraph.write import committing, quiet
 
 ADD = "query add($n: String) { insert City { name: $n } }"
 
@@ -227,3 +227,15 @@ def test_batches_report_every_violation(graph: Graph) -> None:
         w.insert_edge("LivesIn", "ana", "Atlantis")
     assert [v["rule"] for v in caught.value.violations] == ["endpoint", "endpoint"]
     assert caught.value.total == 2
+
+
+def test_a_request_for_quiet_that_nobody_ends_is_no_obstacle(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = repository(graph)
+    quiet.ask_for_quiet(view, view.branch("main"))
+    monkeypatch.setattr(quiet, "QUIET_WAIT_S", 0.05)
+    with graph.write() as w:
+        w.insert("Person", {"name": "cy"})
+    assert "cy" in rows(graph, "node:Person")
+    assert view.main.current().row("quiet:main") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +14,17 @@ import pytest
 import omnigraph
 from omnigraph.errors import (
     ChangesRefused,
+    Conflict,
+    HistoryReclaimed,
     NotFound,
     SchemaChanged,
     SchemaChangeRefused,
     TypeNotFound,
 )
 from omnigraph.graph import Graph
+from omnigraph.storage import failpoints
 from omnigraph.syntax import SourceError
+from omnigraph.testing.inline_tasks import BulkGraph
 
 MUS = """
 node Curator {
@@ -453,3 +458,142 @@ def test_nothing_comes_back_that_was_not_dropped(graph: Graph) -> None:
     for name in ("Nobody", "Curator.email", "Nobody.email"):
         with pytest.raises(NotFound):
             graph.apply_schema(ADD_BIO, undrop=[name])
+
+
+# -- dropping for good -----------------------------------------------------------------------------
+
+
+def bytes_below(graph: Graph, word: bytes) -> list[str]:
+    where = Path(graph.uri.removeprefix("file://"))
+    tables = [where / "nodes", where / "edges"]
+    files = [path for table in tables for path in table.rglob("*") if path.is_file()]
+    return [str(path) for path in files if word in path.read_bytes()]
+
+
+def test_V_14_a_property_is_gone_for_good(graph: Graph) -> None:
+    with graph.write() as w:
+        w.update("Curator", "cyd", {"email": "secret-word"})
+        w.delete("Curator", "bob")
+    before = graph.snapshot().commit_id
+    assert bytes_below(graph, b"secret-word")
+    result = graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True)
+    assert [step.mode for step in result.plan.steps] == ["hard"]
+    assert bytes_below(graph, b"secret-word") == []
+    assert entities(graph, "Curator")["ada"] == {
+        "age": 36,
+        "handle": "ada",
+        "level": "senior",
+        "tags": None,
+    }
+    with pytest.raises(HistoryReclaimed):
+        entities(graph, "Curator", at=before)
+    with pytest.raises(NotFound):
+        graph.apply_schema(MUS, undrop=["Curator.email"])
+    with graph.write() as w:
+        w.update("Curator", "ada", {"age": 1})
+    graph.build_indexes()
+    assert set(entities(omnigraph.open(graph.uri), "Curator")) == {"ada", "cyd"}
+    with pytest.raises(HistoryReclaimed):
+        list(graph.history("node:Curator", "ada"))
+
+
+def test_V_14_G09_types_are_gone_for_good(graph: Graph) -> None:
+    path = graph.snapshot().pin("node:Hall").ref.path
+    graph.apply_schema(WITHOUT_HALL, allow_data_loss=True)
+    with pytest.raises(NotFound):
+        graph.apply_schema(MUS, undrop=["Hall", "Guards"])
+    graph.apply_schema(MUS)
+    assert graph.snapshot().pin("node:Hall").ref.path != path
+    assert entities(graph, "Hall") == {}
+
+
+def test_V_14_nothing_is_removed_that_others_hold(graph: Graph) -> None:
+    graph.create_branch("side")
+    graph.tag("v1")
+    with pytest.raises(SchemaChangeRefused, match="branch side, tag v1"):
+        graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True)
+    with pytest.raises(SchemaChangeRefused, match="branch side, tag v1"):
+        graph.apply_schema(WITHOUT_HALL, allow_data_loss=True)
+    graph.delete_branch("side")
+    graph.delete_tag("v1")
+    assert graph.apply_schema(WITHOUT_HALL, allow_data_loss=True).applied
+
+
+def test_V_14_a_removal_that_was_cut_short_is_finished(graph: Graph) -> None:
+    with graph.write() as w:
+        w.update("Curator", "cyd", {"email": "secret-word"})
+    failpoints.arm("purge.before_files", "error")
+    try:
+        assert graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True).purge_pending
+    finally:
+        failpoints.disarm_all()
+    assert bytes_below(graph, b"secret-word")
+    assert set(entities(omnigraph.open(graph.uri), "Curator")) == {"ada", "bob", "cyd"}
+    assert bytes_below(graph, b"secret-word") == []
+
+
+def test_a_bulk_load_goes_on_after_a_schema_change(graph: Graph) -> None:
+    graph.apply_schema(
+        edit(("age: I32?", "age: I64?\n  bio: String?"), ("  email: String? @unique\n", ""))
+    )
+    records = [
+        {"type": "Curator", "data": {"handle": "ada", "age": 2**40, "bio": "b"}},
+        {"type": "Curator", "data": {"handle": "eve"}},
+        {"edge": "Mentors", "from": "eve", "to": "ada"},
+    ]
+    lines = "\n".join(map(json.dumps, records)).encode()
+    BulkGraph.of(graph).load(lines, mode="merge")
+    found = entities(graph, "Curator")
+    assert (found["ada"]["age"], found["ada"]["bio"]) == (2**40, "b")
+    assert set(found) == {"ada", "bob", "cyd", "eve"}
+    graph.apply_schema(edit(("age: I32?", "age: I64?\n  bio: String?")), undrop=["Curator.email"])
+    assert entities(graph, "Curator")["eve"]["email"] is None
+
+
+def test_upkeep_goes_on_after_a_schema_change(graph: Graph) -> None:
+    graph.apply_schema(edit(("age: I32?", "age: I64?"), ("  email: String? @unique\n", "")))
+    for n in range(4):
+        graph.load([{"type": "Curator", "data": {"handle": f"n{n}", "age": n}}], mode="append")
+    before = entities(graph, "Curator")
+    graph.optimize()
+    graph.build_indexes()
+    assert entities(graph, "Curator") == before
+    graph.apply_schema(edit(("age: I32?", "age: I64?")), undrop=["Curator.email"])
+    assert entities(graph, "Curator")["ada"]["email"] == "a@m"
+
+
+def test_V_17_writers_and_a_changing_schema_lose_nothing(graph: Graph) -> None:
+    """Acknowledged inserts survive, in the new shape; what is refused says why."""
+    done: dict[int, list[str]] = {}
+    over = threading.Event()
+
+    def insert(worker: int) -> None:
+        own, count = omnigraph.open(graph.uri), 0
+        acknowledged = done.setdefault(worker, [])
+        while not over.is_set():
+            handle = f"w{worker}-{count}"
+            count += 1
+            try:
+                own.mutate(f'query q() {{ insert Curator {{ handle: "{handle}", age: 1 }} }}')
+            except Conflict:
+                continue
+            acknowledged.append(handle)
+
+    workers = [threading.Thread(target=insert, args=(n,)) for n in range(2)]
+    for worker in workers:
+        worker.start()
+    try:
+        text = edit(("age: I32?", "age: I64?"))
+        graph.apply_schema(text)
+        for n in range(6):
+            text = edit(("age: I64?", f"age: I64?\n  n{n}: I32?"), text=text)
+            graph.apply_schema(text, backfill={f"Curator.n{n}": n})
+    finally:
+        over.set()
+        for worker in workers:
+            worker.join()
+    found = entities(graph, "Curator")
+    assert {handle for handles in done.values() for handle in handles} <= set(found)
+    assert all(set(row) == {*found["ada"]} for row in found.values())
+    assert [found["ada"][f"n{n}"] for n in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert sum(map(len, done.values())) > 6

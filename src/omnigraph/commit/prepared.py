@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from omnigraph.commit.record import PlannedTable
 from omnigraph.manifest.rows import Row, TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.storage.digests import Digests
 from omnigraph.storage.tables import StagedWrite, TableRef
 
 
@@ -25,7 +26,7 @@ class PreparedTable:
     becomes: str | None = None
     """The type key it will have, where the write renames the type."""
 
-    def planned(self) -> PlannedTable:
+    def planned(self, digests: Digests = None) -> PlannedTable:
         staged = self.staged
         overwritten = staged.kind == "overwrite"
         # An edge that is written again may point to another node: to a reader of epochs it is new.
@@ -40,6 +41,7 @@ class PreparedTable:
             inserts=bool(staged.rows_inserted) or overwritten or turned,
             removed=staged.removed,
             becomes=self.becomes,
+            digests=digests,
         )
 
 

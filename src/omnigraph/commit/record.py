@@ -16,6 +16,7 @@ from omnigraph.commit.ownership import Owner
 from omnigraph.errors import CorruptData
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
 from omnigraph.manifest.rows import Commit, Row, TablePin
+from omnigraph.storage.digests import Digests, read_digests
 from omnigraph.storage.fingerprints import Fingerprints, read_fingerprints
 from omnigraph.storage.paths import RECOVERY_PREFIX
 from omnigraph.storage.tables import TableRef
@@ -36,6 +37,7 @@ class PlannedTable:
     inserts: bool
     removed: Fingerprints = None
     becomes: str | None = None
+    digests: Digests = None
 
     @property
     def landing(self) -> TableRef:
@@ -57,6 +59,7 @@ class PlannedTable:
             owner,
             self.removed,
             self.becomes,
+            self.digests,
         )
 
 
@@ -131,7 +134,8 @@ def recovery_prefix(branch_incarnation: str) -> str:
 def _planned(data: Mapping[str, Any]) -> PlannedTable:
     refs = {"base": TableRef(**data["base"]), "target": TableRef(**data["target"])}
     removed = read_fingerprints(data.get("removed"))
-    return PlannedTable(**{**data, **refs, "removed": removed})
+    digests = read_digests(data.get("digests"))
+    return PlannedTable(**{**data, **refs, "removed": removed, "digests": digests})
 
 
 def _requirements(data: Mapping[str, Any]) -> Requirements:

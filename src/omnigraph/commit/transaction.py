@@ -44,6 +44,7 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publication import Requirements
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, TablePin
+from omnigraph.storage.digests import digests_of
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused
 
@@ -206,7 +207,7 @@ class WriteTransaction:
             kind=info.kind,
             owner=this_process(),
             created_at_us=now,
-            tables=tuple(table.planned() for table in prepared.tables),
+            tables=tuple(t.planned(digests_of(self._store, t.staged)) for t in prepared.tables),
             requirements=Requirements(
                 tables={**prepared.reads, **{t.pin.key: t.pin.ref for t in prepared.tables}},
                 delete_epochs=dict(prepared.delete_epochs),

@@ -38,6 +38,9 @@ from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY
 
 log = logging.getLogger("omnigraph.init")
 
+PURGED = "PURGED"
+"""An object at a path whose table was removed for good: a path is never used twice."""
+
 
 def create_graph(
     location: Location,
@@ -103,16 +106,22 @@ def create_table(
     *,
     kind: str = "init",
     owner: str = MAIN,
+    suffix: str = "",
 ) -> TablePin:
-    """The empty table of a type. Its path is noted in ``made``; nothing refers to it yet."""
+    """The empty table of a type. Its path is noted in ``made``; nothing refers to it yet.
+
+    ``suffix`` tells a second table of one lifetime, on another branch, from the first.
+    """
     properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: kind}
     columns = table_schema(entity_type)
     try:
         path = table_path(entity_type.key)
+        if kind != "init" and repository.objects.exists(f"{path}/{PURGED}"):
+            raise TableExists(f"{path} was used before")
         table = repository.tables.create(path, columns, properties)
     except (TableExists, TableNotFound):
         # Another lifetime's, or left behind, or being made, or removed, by whoever races this one.
-        path = table_path(entity_type.key, entity_type.incarnation)
+        path = table_path(entity_type.key, f"{entity_type.incarnation}{suffix}")
         table = repository.tables.create(path, columns, properties)
     made.append(path)
     hit("create.after_table")

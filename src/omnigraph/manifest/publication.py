@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from omnigraph.errors import PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.manifest.rows import Commit, Head, Row, TablePin
 from omnigraph.manifest.state import ManifestState
+from omnigraph.storage.digests import Digests
 from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.tables import TableRef
 
@@ -77,6 +78,7 @@ class TableChange:
     owner: str  # incarnation of the branch whose own copy of the table this is
     removed: Fingerprints = None
     becomes: str | None = None  # the type key it has from now on, where the type is renamed
+    digests: Digests = None
 
     def apply(self, pin: TablePin) -> TablePin:
         named = pin if self.becomes is None else replace(pin, key=self.becomes)
@@ -88,6 +90,7 @@ class TableChange:
             inserts=self.inserts,
             owner=self.owner,
             removed=self.removed,
+            digests=self.digests,
         )
 
 

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import CorruptData
+from omnigraph.storage.digests import Digests, read_digests
 from omnigraph.storage.fingerprints import Fingerprints, read_fingerprints
 from omnigraph.storage.tables import TableRef
 
@@ -42,6 +43,8 @@ class Kind(StrEnum):
     ABANDONED = "abandoned"
     IDEMPOTENCY = "idempotency"
     HORIZON = "horizon"
+    PURGE = "purge"
+    QUIET = "quiet"
 
 
 HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})
@@ -84,6 +87,7 @@ class TablePin:
     delete_epoch: int = 0
     insert_epoch: int = 0
     removed: Fingerprints = None  # of what this very version removed; kept in history only
+    digests: Digests = None  # of the files this very version added; kept in history only
 
     def moved(
         self,
@@ -95,6 +99,7 @@ class TablePin:
         inserts: bool,
         owner: str,
         removed: Fingerprints = None,
+        digests: Digests = None,
     ) -> TablePin:
         """The pin after a write."""
         return replace(
@@ -106,6 +111,7 @@ class TablePin:
             delete_epoch=self.delete_epoch + deletes,
             insert_epoch=self.insert_epoch + inserts,
             removed=removed,
+            digests=digests,
         )
 
     def to_row(self) -> Row:
@@ -114,9 +120,12 @@ class TablePin:
     def to_version_row(self) -> Row:
         """The history row that time travel reads."""
         row = self._row(Kind.TABLE_VERSION, f"table_version:{self.key}:{place_of(self.ref)}")
-        if not self.removed:
-            return row
-        return replace(row, metadata={**row.metadata, "removed": list(self.removed)})
+        metadata = dict(row.metadata)
+        if self.removed:
+            metadata["removed"] = list(self.removed)
+        if self.digests:
+            metadata["digests"] = list(self.digests)
+        return replace(row, metadata=metadata)
 
     def _row(self, kind: Kind, object_id: str) -> Row:
         return Row(
@@ -152,6 +161,7 @@ class TablePin:
             row.metadata["delete_epoch"],
             row.metadata["insert_epoch"],
             read_fingerprints(row.metadata.get("removed")),
+            read_digests(row.metadata.get("digests")),
         )
 
 

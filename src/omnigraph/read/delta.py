@@ -19,7 +19,7 @@ import numpy as np
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.read.equality import comparable, same_rows
+from omnigraph.read.equality import comparable, fill_array, same_rows, same_values
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.delta import NEW, OLD, SCAN_SHARE, gather, row_pairs
 from omnigraph.storage.tables import ROW_ID, PinnedTable
@@ -148,15 +148,22 @@ class TypeDelta:
     def same(self, before: pa.Table, after: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which rows of the same entities have the same values on both sides.
 
-        A property that only the newer side has counts as null on the older one; one that only the
-        older side has is a change of the schema, not of every entity.
+        A property that only the newer side has counts on the older one as what older entities were
+        given of it, mostly null; one that only the older side has is a change of the schema, not of
+        every entity.
         """
         assert self.old is not None
         assert self.new is not None
         left, right = comparable(self.old.table, before), comparable(self.new.table, after)
         same = same_rows(left, right, self.shared)
         for name in self.added:
-            same &= np.asarray(right[name].is_null())
+            fill = fill_array(self.new.owner.properties[name])
+            given = right[name].combine_chunks()
+            if fill.null_count:
+                same &= np.asarray(given.is_null())
+            else:
+                older = fill.take(np.zeros(len(given), dtype=np.int64))
+                same &= same_values(older, given)
         return same
 
 

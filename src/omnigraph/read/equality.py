@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.read.values import Mask
-    from omnigraph.schema import EdgeType, NodeType
+    from omnigraph.schema import EdgeType, NodeType, Property
 
 BLOB_BATCH_ROWS: Final = 64
 """Blobs may be large: only a few are in memory at a time."""
@@ -42,7 +42,8 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
     import pyarrow.compute as pc
 
     if left.type != right.type:
-        left = left.cast(right.type)
+        wider = max((left.type, right.type), key=_width)
+        left, right = left.cast(wider), right.cast(wider)
     some_left = np.asarray(pc.is_valid(left))
     some_right = np.asarray(pc.is_valid(right))
     same = some_left == some_right
@@ -121,17 +122,43 @@ def compared_images(
 ) -> list[dict[str, Any]]:
     """Rows as mappings whose values are equal exactly when nobody could tell them apart.
 
-    Only good for comparing. Properties go by the names that ``named_by`` has for them; what it does
-    not have is left out, and so is the id.
+    Only good for comparing. Properties go by the names and types that ``named_by`` has for them;
+    what it does not have is left out, and so is the id.
     """
-    names = {item.property_id: name for name, item in named_by.properties.items()}
+    names = {item.property_id: name for name, item in owner.properties.items()}
     rows = comparable(table, rows)
     columns = {}
-    for column in owner.columns():
+    for column in named_by.columns():
+        if column.name == "id":
+            continue
         name = column.name if column.property_id is None else names.get(column.property_id)
-        if name is not None and name != "id":
-            columns[name] = _distinguishable(rows[column.name].combine_chunks())
+        if name is None:  # younger than these rows
+            declared = named_by.properties[column.name]
+            columns[column.name] = _distinguishable(fill_array(declared)) * rows.num_rows
+            continue
+        values = rows[name].combine_chunks()
+        kind = column.type.arrow_type()
+        is_plain = not column.type.is_blob and values.type != kind
+        columns[column.name] = _distinguishable(values.cast(kind) if is_plain else values)
     return [{name: values[at] for name, values in columns.items()} for at in range(rows.num_rows)]
+
+
+def fill_array(item: Property) -> pa.Array:
+    """What entities older than a property have of it, as a column of one value."""
+    import pyarrow as pa
+
+    if item.fill is None:
+        return pa.nulls(1)
+    return pa.array([item.fill], item.type.arrow_type())
+
+
+def _width(kind: pa.DataType) -> int:
+    """How much room a value takes, or an item of a list: the wider of two types holds both."""
+    item = kind.value_type if hasattr(kind, "value_type") else kind
+    try:
+        return int(item.bit_width)
+    except ValueError:  # texts
+        return 0
 
 
 def _distinguishable(array: pa.Array) -> list[Any]:

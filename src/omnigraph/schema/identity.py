@@ -209,7 +209,12 @@ class _Minter:
 
     def property(self, declared: Property, before: Property | None) -> Property:
         if before is not None:
-            return replace(declared, property_id=before.property_id, origin=before.origin)
+            return replace(
+                declared,
+                property_id=before.property_id,
+                origin=before.origin,
+                fill=before.fill,
+            )
         identity = self.fresh()
         return replace(
             declared, property_id=identity, origin=Origin(self.generation, declared.name)

@@ -130,6 +130,8 @@ class Property:
     """Copied from an interface rather than declared by the type itself."""
     property_id: str = ""
     origin: Origin = NO_ORIGIN
+    fill: Any = None
+    """The stored value that entities older than the property were given; not part of the shape."""
 
     def shape(self) -> Json:
         body: Json = {"name": self.name, "type": self.type.to_json()}
@@ -144,7 +146,8 @@ class Property:
         return body
 
     def to_json(self) -> Json:
-        return {**self.shape(), "property_id": self.property_id, "origin": list(self.origin)}
+        body = {**self.shape(), "property_id": self.property_id, "origin": list(self.origin)}
+        return body if self.fill is None else {**body, "fill": self.fill}
 
     @classmethod
     def from_json(cls, body: Json) -> Property:
@@ -158,6 +161,7 @@ class Property:
             inherited=body.get("inherited", False),
             property_id=body["property_id"],
             origin=Origin(*body["origin"]),
+            fill=body.get("fill"),
         )
 
 

@@ -64,7 +64,8 @@ def stage_columns(
         return _staged(table, _projection(work.final({})), properties)
     work = _Columns(fork(), changes)
     fragments, filled = work.fill()
-    copy = _step(store, work.table, work.final(filled), properties)
+    shaped = _staged(work.table, _projection(work.final(filled)), properties)
+    copy = commit_unpublished(store, shaped)
     from lance import LanceOperation
 
     # Not a Merge: that would stamp every row of a changed fragment as written now.
@@ -151,12 +152,10 @@ def _projection(schema: FieldSchema) -> Any:
     return LanceOperation.Project(schema.to_lance())
 
 
-def _step(
-    store: TableStore, table: PinnedTable, schema: FieldSchema, properties: Mapping[str, str]
-) -> PinnedTable:
-    """Change what a fork says about itself; nobody refers to the fork yet."""
+def commit_unpublished(store: TableStore, staged: StagedWrite) -> PinnedTable:
+    """Move a table that nobody refers to yet: a crash leaves something that nobody misses."""
     hit("columns.before_step")
-    moved = store.commit(_staged(table, _projection(schema), properties))
+    moved = store.commit(staged)
     hit("columns.after_step")
     return moved
 

@@ -388,6 +388,12 @@ class TableStore:
         self.objects.delete(f"{path}/_refs/branches/{name}.json")
         self.objects.delete_prefix(f"{path}/tree/{name}")
 
+    def forget(self, path: str) -> None:
+        """Let go of the handles of a table, after its files were removed."""
+        with self._lock:
+            for ref in [ref for ref in self._handles if ref.path == path]:
+                del self._handles[ref]
+
     # -- inside ------------------------------------------------------------------------------------
 
     def _uri(self, path: str) -> str:

@@ -31,7 +31,7 @@ def require_whole(dataset: Location, operation: Any, known: Mapping[int, Any]) -
     """
     if not dataset.is_local:
         return
-    for fragment in _fragments(operation):
+    for fragment in added_fragments(operation):
         before = known.get(fragment.id)
         if before is fragment:
             continue  # listed only to make the commit strict
@@ -47,6 +47,12 @@ def require_whole(dataset: Location, operation: Any, known: Mapping[int, Any]) -
             _require_size(dataset, f"_indices/{index.uuid}/{file.path}", file.size_bytes)
 
 
+def deletions_are_whole(name: str, data: bytes, count: int) -> bool:
+    """Whether a deletion file has all its bytes and lists this many rows."""
+    whole = bitmap_is_whole if name.endswith(".bin") else _arrow_is_whole
+    return whole(data, count)
+
+
 def bitmap_is_whole(data: bytes, count: int) -> bool:
     """Whether these bytes are a whole roaring bitmap of this many values."""
     try:
@@ -55,7 +61,7 @@ def bitmap_is_whole(data: bytes, count: int) -> bool:
         return False
 
 
-def _fragments(operation: Any) -> Iterator[Any]:
+def added_fragments(operation: Any) -> Iterator[Any]:
     """Every fragment that an operation of any kind writes down."""
     for name in ("updated_fragments", "new_fragments", "fragments"):
         yield from getattr(operation, name, None) or ()
@@ -78,8 +84,7 @@ def _require_deletion(dataset: Location, name: str, count: int) -> None:
             data = file.read()
     except FileNotFoundError:
         raise _cut_short(dataset, name) from None
-    whole = bitmap_is_whole if name.endswith(".bin") else _arrow_is_whole
-    if not whole(data, count):
+    if not deletions_are_whole(name, data, count):
         raise _cut_short(dataset, name)
 
 

@@ -221,7 +221,7 @@ def _writing_on(scene: Scene, graph: Graph | None, *, recovered: bool = True) ->
         parts = kind.parts(graph, 0)
         done = all(parts.values())
         found += _torn(parts)
-        if recovered:
+        if recovered and not kind.starts_damaged:
             found += broken_promises(scene.uri, expected)
     if not done:
         kind.write(target, 0)

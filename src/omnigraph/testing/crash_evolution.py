@@ -8,6 +8,11 @@ from omnigraph.testing.crash_writers import make_graph, rows
 
 RENAMED = (("email: String?", "mail: String?"), ("since: I32?", "year: I32?"))
 """What the writes with the numbers 0 and 1 rename."""
+GONE = (
+    ("  email: String? @unique\n", "edge LivesIn: Person -> City @card(0..1000)\n"),
+    ("  size: I32?\n",),
+)
+"""What they drop for good."""
 
 
 def columns(graph: Graph, key: str) -> set[str]:
@@ -84,6 +89,33 @@ class ApplyValues(WriterKind):
 
 
 @writer_kind
+class ApplyForGood(WriterKind):
+    """A property and an edge type go for good: tables are copied, and old files removed."""
+
+    name = "schema apply for good"
+    copyable = False
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri)
+
+    def write(self, target: Target, number: int) -> None:
+        graph = target.graph
+        gone = GONE[number]
+        text = edited(graph, *((line, "") for line in gone))
+        graph.apply_schema(text, allow_data_loss=True, actor="writer")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        schema = graph.schema()
+        if number == 0:
+            return {
+                "property": "email" not in columns(graph, "node:Person"),
+                "type": "edge:LivesIn" not in graph.snapshot().pins,
+                "schema": "email" not in schema.nodes["Person"].properties,
+            }
+        return {"property": "size" not in columns(graph, "node:City")}
+
+
+@writer_kind
 class ApplyTypes(WriterKind):
     """A type and an edge type come, another is renamed: tables are made, none moves."""
 
@@ -113,4 +145,41 @@ class ApplyTypes(WriterKind):
             "edge type": f"edge:Owns{number}" in pins,
             "renamed": any(f"node:City{n}" in pins for n in range(number, 2)),
             "schema": f"Pet{number}" in graph.schema().nodes,
+        }
+
+
+@writer_kind
+class MergeSchema(WriterKind):
+    """A branch with a schema of its own is merged: the target's tables are copied and changed."""
+
+    name = "merge of a schema"
+
+    def prepare(self, uri: str) -> None:
+        graph = make_graph(uri)
+        for number in range(2):
+            side = f"side{number}"
+            graph.create_branch(side)
+            text = edited(
+                graph,
+                ("age: I32?", f"age: I32?\n  score{number}: I64"),
+                ("since: I32?", f"since: I32?\n  why{number}: String?"),
+            )
+            text += f"node Pet{number} {{ name: String @key }}\n"
+            graph.apply_schema(text, branch=side, backfill={f"Person.score{number}": 7})
+            with graph.write(side) as w:
+                w.insert(f"Pet{number}", {"name": "rex"})
+                w.insert("City", {"name": f"town{number}"})
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.merge(f"side{number}", actor="writer")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        pins, score = graph.snapshot().pins, f"score{number}"
+        found = rows(graph, f"node:Pet{number}") if f"node:Pet{number}" in pins else []
+        return {
+            "schema": score in graph.schema().nodes["Person"].properties,
+            "values": all(row.get(score) == 7 for row in rows(graph, "node:Person")),
+            "column": f"why{number}" in columns(graph, "edge:Knows"),
+            "new type": [row["name"] for row in found] == ["rex"],
+            "city": f"town{number}" in {row["id"] for row in rows(graph, "node:City")},
         }

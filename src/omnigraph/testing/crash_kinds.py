@@ -45,6 +45,9 @@ class WriterKind(ABC):
     # Deleting a branch discards its own commits: nobody may miss them afterwards.
     deletes_branches: ClassVar[bool] = False
 
+    # Repair works on a graph that is damaged: the promises hold when it was done, not before.
+    starts_damaged: ClassVar[bool] = False
+
     @abstractmethod
     def prepare(self, uri: str) -> None:
         """Make the graph that is written to. Everything here is acknowledged before the crash."""

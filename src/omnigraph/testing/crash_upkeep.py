@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 
+import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.read.fsck import Damage
+from omnigraph.storage.indexing import IndexSpec, stage_indexes
+from omnigraph.storage.staging import stage_delete
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
-from omnigraph.testing.crash_writers import insert_neighbourhood, make_graph
+from omnigraph.testing.crash_writers import ids, insert_neighbourhood, make_graph
 from omnigraph.write.retention import READER_GRACE_VARIABLE
 
 DEAD = b'{"owner": {"host": "gone", "pid": 1, "started": "never"}}'
@@ -125,3 +129,56 @@ class Cleanup(WriterKind):
             for pin in graph.snapshot(branch).pins.values():
                 assert graph._repository.tables.open(pin.ref).scan().num_rows == pin.rows
         return {"horizon": bool(graph._repository.main.current().horizon)}
+
+
+@writer_kind
+class Repair(WriterKind):
+    """Two types were changed from outside: an index is taken over, lost rows are restored."""
+
+    name = "repair"
+    starts_damaged = True
+
+    def prepare(self, uri: str) -> None:
+        graph = make_graph(uri)
+        tables, pins = graph._repository.tables, graph.snapshot().pins
+        people = tables.open(pins["node:Person"].ref)
+        tables.commit(stage_delete(people, people.scan(["id"])["id"], {}))
+        cities = tables.open(pins["node:City"].ref)
+        index = stage_indexes(cities, [IndexSpec("name", "BTREE")], {})
+        assert index is not None, "there is none yet"
+        tables.commit(index)
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.repair(confirm=True, restore=True)
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        """One type is healed after the other; rows are never missing."""
+        assert len(ids(graph, "node:Person")) == graph.snapshot().pin("node:Person").rows
+        return {"healed": all(one.classification == "no_drift" for one in graph.repair())}
+
+
+@writer_kind
+class Backup(WriterKind):
+    """A backup beside the graph is brought up to date."""
+
+    name = "backup"
+    copyable = False  # the backup is beside it
+
+    def prepare(self, uri: str) -> None:
+        graph = make_graph(uri)
+        graph.backup(f"{uri}.backup")
+        graph.create_branch("side")
+        insert_neighbourhood(graph, 90, "side")
+        insert_neighbourhood(graph, 91, "main")
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.backup(f"{target.uri}.backup")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        """What the backup says is whole at any time: an older state, or the newest.
+
+        Versions that it does not say yet may be there already.
+        """
+        copy = omnigraph.open(f"{graph.uri}.backup", read_only=True)
+        assert {str(found.damage) for found in copy.check().findings} <= {Damage.DRIFT}
+        return {"head": copy.commits(limit=1) == graph.commits(limit=1)}

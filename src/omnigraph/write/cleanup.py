@@ -27,10 +27,18 @@ from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH, Kind
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.files import Holdings, Tables, hold
+from omnigraph.storage.files import Tables, hold
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.paths import RECOVERY_AUDIT_PATH, STAGING_PREFIX
-from omnigraph.write.retention import Kept, Policy, kept_states, live_branches, new_horizon
+from omnigraph.write.retention import (
+    Policy,
+    keep_newest,
+    keep_unfinished,
+    kept_states,
+    live_branches,
+    new_horizon,
+    seen_states,
+)
 from omnigraph.write.sweep import Ages, Sweep, carry_out, plan_sweep
 
 ORPHAN_AGE: Final = timedelta(days=7)
@@ -108,8 +116,9 @@ def cleanup(
         _state_horizons(repository, branches, horizons)
         hit("cleanup.after_horizons")
         tables, others = hold(repository.objects.list())
-    kept = kept_states(repository, transaction.recovery.pending, horizons)
-    _keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
+    kept = kept_states(repository, seen_states(repository, horizons))
+    keep_unfinished(kept, transaction.recovery.pending)
+    keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
     ages = _ages(repository, others)
     drifted = set(_drifted(repository, transaction, branches))
     for path in sorted(tables):
@@ -157,13 +166,6 @@ def _state_horizons(
         )
         if marks:
             manifest.publish(Publication(new_ulid(), branch.name, drop=marks))
-
-
-def _keep_newest(kept: Kept, branches: dict[str | None, Holdings]) -> None:
-    """Of the audit of recoveries only the newest version is ever read."""
-    for holdings in branches.values():
-        if holdings.versions:
-            kept.add(holdings.ref(max(holdings.versions)))
 
 
 def _drifted(

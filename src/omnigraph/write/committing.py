@@ -32,6 +32,7 @@ from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.schema import AcceptedSchema
+from omnigraph.write.quiet import wait_for_others
 
 PREPARE_ATTEMPTS_MIN: Final = 10
 PREPARE_BUDGET_S: Final = 30.0
@@ -54,6 +55,8 @@ class WriteOptions:
     info: WriteInfo
     expected_head: str | None = None
     idempotency_key: str | None = None
+    asks_for_quiet: bool = False
+    """Whether it may ask others to wait, and so waits for nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,10 @@ class Committer:
         while True:
             number += 1
             attempt = self.attempt(options.branch)
+            if not options.asks_for_quiet and wait_for_others(
+                self._repository, attempt.branch, attempt.state
+            ):
+                attempt = self.attempt(options.branch)
             before = self._done_before(attempt, key)
             if before is not None:
                 return before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from omnigraph.storage.delta import NEW, OLD, gather
 from omnigraph.write.batch import replace_at
 from omnigraph.write.changes import KnownRows
 from omnigraph.write.merging import Composed, TypeMerge
+from omnigraph.write.reshape import reshaped
 from omnigraph.write.rows import column_array
 
 if TYPE_CHECKING:
@@ -132,21 +133,8 @@ def _patched(
 
 
 def _aligned(side: Side, owner: NodeType | EdgeType, row_ids: Sequence[int]) -> pa.Table:
-    """Complete rows of one side under the names that the target has for its properties."""
-    import pyarrow as pa
-
-    rows = complete_rows(side.table, row_ids)
-    theirs: Mapping[str | None, str] = {
-        item.property_id: name for name, item in side.owner.properties.items()
-    }
-    columns: dict[str, Any] = {}
-    for column in owner.columns():
-        name = column.name if column.property_id is None else theirs.get(column.property_id)
-        if name is None:
-            columns[column.name] = column_array(column.type, [None] * rows.num_rows)
-        else:
-            columns[column.name] = rows[name]
-    return pa.table(columns)
+    """Complete rows of one side in the shape that the target has."""
+    return reshaped(complete_rows(side.table, row_ids), side.owner, owner)
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:

@@ -47,27 +47,35 @@ def find_dropped(
         if property_name:
             _find_property(repository, state, accepted, (owner, property_name), revived)
         else:
-            _find_type(state, accepted, owner, revived)
+            _find_type(repository, state, accepted, owner, revived)
     return revived
 
 
-def _find_type(state: ManifestState, accepted: AcceptedSchema, name: str, revived: Revived) -> None:
+def _find_type(
+    repository: Repository,
+    state: ManifestState,
+    accepted: AcceptedSchema,
+    name: str,
+    revived: Revived,
+) -> None:
     living = {item.incarnation for item in accepted.types()}
     for schema in _earlier_schemas(state):
         for item in schema.types():
             if name in (item.name, item.key) and item.incarnation not in living:
                 revived.types.append(item)
-                revived.pins[item.key] = _last_pin(state, item)
+                revived.pins[item.key] = _last_pin(repository, state, item)
                 return
     raise _nothing(name)
 
 
-def _last_pin(state: ManifestState, item: NodeType | EdgeType) -> TablePin:
+def _last_pin(repository: Repository, state: ManifestState, item: NodeType | EdgeType) -> TablePin:
     timeline = state.timeline
     rows = timeline.types[item.key].rows
     for row in reversed(rows):
         pin = timeline.read_pins([row])[row]
         if pin.incarnation == item.incarnation:
+            if not repository.tables.has_version(pin.ref):
+                break  # it was dropped for good, or cleaned up
             return pin
     raise _nothing(item.name)
 

@@ -7,18 +7,18 @@ name, which every write requires. Nothing here moves or publishes a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
+from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import Report, TypeImage, evaluate
-from omnigraph.errors import InvalidInput, NotAvailable, SchemaChangeRefused
+from omnigraph.errors import InvalidInput, OmnigraphError, SchemaChangeRefused
 from omnigraph.ids import new_ulid
-from omnigraph.manifest.create import create_table, discard_tables
+from omnigraph.manifest.create import discard_tables
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit, Row, TablePin
-from omnigraph.manifest.schemas import schema_id, schema_row
+from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import (
     AcceptedSchema,
@@ -31,16 +31,19 @@ from omnigraph.schema import (
     tightened,
 )
 from omnigraph.schema.plan import TYPE_CHANGE
-from omnigraph.storage.columns import ColumnChange, stage_columns
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
-from omnigraph.write.changes import writable
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.dropped import Revived, find_dropped
-from omnigraph.write.reshape import EntityType, Fills, column_changes, columns_for, reshaped
+from omnigraph.write.evolving import Planned, SchemaStaging
+from omnigraph.write.purge import finish_purges
+from omnigraph.write.quiet import ask_for_quiet, end_quiet
+from omnigraph.write.reshape import EntityType, columns_for, reshaped
 from omnigraph.write.rows import accept_value
 from omnigraph.write.stored import StoredSnapshot
 
-APPLY_KIND = "schema_apply"
+log = logging.getLogger("omnigraph.schema")
+
+ATTEMPTS_BEFORE_QUIET: Final = 2
+"""A change that was overtaken once takes longer than others: it asks them to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class SchemaResult:
 
     plan: Plan
     commit: Commit | None
+    purge_pending: bool = False
+    """Whether files of what was dropped for good are still there; the next opening goes on."""
 
     @property
     def applied(self) -> bool:
@@ -75,52 +80,29 @@ class SchemaResult:
         if self.commit is not None:
             body["graph_manifest_version"] = self.commit.manifest_version
             body["graph_commit_id"] = self.commit.commit_id
+        if self.purge_pending:
+            body["purge_pending"] = True
         return {**body, "steps": told["steps"]}
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan on one snapshot, with everything it was made from."""
-
-    before: AcceptedSchema
-    after: AcceptedSchema
-    plan: Plan
-    fills: Mapping[str, Fills]
-    """Stored values of new properties, by type key and name."""
-    revived: Revived
-    pins: Mapping[str, TablePin]
-    """Where the tables are, by the type keys of the new schema."""
-
-    @property
-    def is_nothing(self) -> bool:
-        return not self.plan.steps and self.before.hash == self.after.hash
-
-    def pairs(self) -> Iterator[tuple[EntityType | None, EntityType]]:
-        """Every type of the new schema with what it was; None for one that is new."""
-        olds: dict[str, EntityType] = {t.type_id: t for t in self.revived.types}
-        olds |= {t.type_id: t for t in self.before.types()}
-        for after in self.after.types():
-            yield olds.get(after.type_id), after
 
 
 def plan_change(attempt: Attempt, change: SchemaChange) -> Planned:
     """What has to be done on the snapshot of an attempt. Reads no rows."""
     before, snapshot = attempt.schema, attempt.snapshot
     revived = find_dropped(attempt.repository, attempt.state, before, change.undrop)
-    after = accept_schema(
+    accepted = accept_schema(
         change.text, name=change.name, previous=revived.added_to(before), mint=new_ulid
     )
-    fills = _fills(before, after, change.backfill)
+    after, filled = _filled(before, accepted, change.backfill)
     facts = PlanFacts(
         mode="hard" if change.allow_data_loss else "soft",
-        filled=frozenset(f"{key}.{name}" for key, given in fills.items() for name in given),
+        filled=filled,
         empty=frozenset(key for key, pin in snapshot.pins.items() if pin.rows == 0),
         revived=revived.by_identity(),
     )
     plan = plan_schema(before, after, facts=facts)
     keys = {pin.type_id: pin for pin in (*revived.pins.values(), *snapshot.pins.values())}
     pins = {t.key: keys[t.type_id] for t in after.types() if t.type_id in keys}
-    return Planned(before, after, plan, fills, revived, pins)
+    return Planned(before, after, plan, revived, pins)
 
 
 class Evolution:
@@ -130,31 +112,47 @@ class Evolution:
         self._repository = repository
         self._change = change
         self._made: list[str] = []
+        self._attempts = 0
         self._planned: Planned | None = None
 
     def run(self, committer: Committer, options: WriteOptions) -> SchemaResult:
-        done = committer.run(
-            options,
-            lambda attempt: self._prepare(attempt, options.info),
-            retry=lambda: True,
-            digest=lambda: repr(self._change),
-        )
-        if self._planned is None:  # an earlier request with the same idempotency key did it
-            return SchemaResult(Plan(()), done.commit)
-        return SchemaResult(self._planned.plan, done.commit)
+        try:
+            done = committer.run(
+                replace(options, asks_for_quiet=True),
+                lambda attempt: self._prepare(attempt, options.info),
+                retry=lambda: True,
+                digest=lambda: repr(self._change),
+            )
+        finally:
+            if self._attempts > 1:
+                end_quiet(self._repository, self._repository.branch(options.branch))
+        # None: an earlier request with the same idempotency key did it.
+        plan = Plan(()) if self._planned is None else self._planned.plan
+        return SchemaResult(plan, done.commit, self._purge_pending(options.branch))
+
+    def _purge_pending(self, branch: str) -> bool:
+        """Remove what was dropped for good; the change itself is done whatever becomes of this."""
+        try:
+            return not finish_purges(self._repository, self._repository.branch(branch))
+        except OmnigraphError as error:
+            log.warning("what was dropped is not removed yet: %s", error.message)
+            return True
 
     def _prepare(
         self, attempt: Attempt, info: WriteInfo
     ) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+        self._attempts += 1
+        if self._attempts == ATTEMPTS_BEFORE_QUIET:
+            ask_for_quiet(self._repository, attempt.branch)
+            attempt = replace(attempt, state=self._repository.manifest(attempt.branch).current())
         discard_tables(self._repository, self._made)  # of an attempt that came to nothing
         self._made = []
         self._planned = planned = plan_change(attempt, self._change)
         _require_supported(planned.plan)
-        _require_soft(planned.plan)
         if planned.is_nothing:
             return None, {}
         reads = self._validate(attempt.snapshot, planned)
-        work = _Staging(self._repository, attempt.snapshot, planned, info, self._made)
+        work = SchemaStaging(self._repository, attempt.snapshot, planned, info, self._made)
         prepared = work.prepare(hard=self._change.allow_data_loss)
         return replace(prepared, reads={**prepared.reads, **reads}), {}
 
@@ -170,10 +168,10 @@ class Evolution:
                 continue
             table = self._repository.tables.open(pin.ref)
             rows = table.scan(columns_for(before, rules))
-            fills = planned.fills.get(after.key)
-            rows = reshaped(rows, before, rules, fills)
-            image[after.key] = TypeImage(rows, replaces_all=True, fresh=True)
-            reduced = _with_type(reduced, rules)
+            image[after.key] = TypeImage(
+                reshaped(rows, before, rules), replaces_all=True, fresh=True
+            )
+            reduced = with_type(reduced, rules)
             if pin.key in snapshot.pins and snapshot.pins[pin.key].ref == pin.ref:
                 reads[pin.key] = pin.ref
         if image:
@@ -182,88 +180,6 @@ class Evolution:
             evaluate(reduced, image, stored, report)
             _require_allowed(report)
         return reads
-
-
-class _Staging:
-    """Stages the tables of a plan and collects the rows that publish it."""
-
-    def __init__(
-        self,
-        repository: Repository,
-        snapshot: SnapshotPins,
-        planned: Planned,
-        info: WriteInfo,
-        made: list[str],
-    ) -> None:
-        self._repository = repository
-        self._snapshot = snapshot
-        self._planned = planned
-        self._info = info
-        self._made = made
-        self._operation_id = new_ulid()
-        self._put: list[Row] = [schema_row(planned.after)]
-        self._tables: list[PreparedTable] = []
-        self._reads: dict[str, Any] = {}
-
-    def prepare(self, *, hard: bool) -> PreparedWrite:
-        for before, after in self._planned.pairs():
-            if before is None:
-                self._create(after)
-            else:
-                self._change(before, after, hard=hard)
-        kept = {item.key for item in self._planned.after.types()}
-        return PreparedWrite(
-            self._operation_id,
-            self._snapshot,
-            self._info,
-            tuple(self._tables),
-            reads=self._reads,
-            put=tuple(self._put),
-            drop=tuple(f"table:{key}" for key in self._snapshot.pins if key not in kept),
-            schema_hash=schema_id(self._planned.after),
-        )
-
-    def _create(self, owner: NodeType | EdgeType) -> None:
-        branch = self._snapshot.branch.incarnation
-        pin = create_table(
-            self._repository, owner, self._operation_id, self._made, kind=APPLY_KIND, owner=branch
-        )
-        self._put += [pin.to_row(), pin.to_version_row()]
-
-    def _change(self, before: EntityType, after: EntityType, *, hard: bool) -> None:
-        pin = self._planned.pins[after.key]
-        revived = pin.key not in self._snapshot.pins or self._snapshot.pins[pin.key] != pin
-        table = self._repository.tables.open(pin.ref)
-        fills = self._planned.fills.get(after.key, {})
-        stored = table.dataset.schema.names
-        changes = column_changes(before, after, fills, stored, hard=hard)
-        if changes and revived:
-            raise SchemaChangeRefused(
-                f"{after.kind} type {after.name} cannot be brought back and changed at once",
-                remedy="Bring it back as it was first, then change it.",
-            )
-        if changes:
-            staged = self._stage(pin, table, changes)
-            becomes = None if after.key == pin.key else after.key
-            self._tables.append(PreparedTable(pin, staged, becomes))
-        elif revived or after.key != pin.key:
-            moved = replace(pin, key=after.key, removed=None)
-            self._put += [moved.to_row(), moved.to_version_row()]
-            if not revived:
-                self._reads[pin.key] = pin.ref
-
-    def _stage(self, pin: TablePin, table: PinnedTable, changes: list[ColumnChange]) -> StagedWrite:
-        tables, branch = self._repository.tables, self._snapshot.branch
-        properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: APPLY_KIND}
-        if pin.owner != branch.incarnation:
-            table = writable(self._repository, pin, branch)
-
-        def fork() -> PinnedTable:
-            if table.ref != pin.ref:
-                return table  # it is a fresh fork already
-            return tables.open(tables.fork(pin.ref, new_ulid()))
-
-        return stage_columns(tables, table, changes, properties, fork)
 
 
 def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityType | None:
@@ -275,29 +191,35 @@ def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityTyp
     return found
 
 
-def _with_type(schema: AcceptedSchema, item: EntityType) -> AcceptedSchema:
+def with_type(schema: AcceptedSchema, item: EntityType) -> AcceptedSchema:
+    """The schema with another version of one of its types."""
     if isinstance(item, NodeType):
         return replace(schema, nodes={**schema.nodes, item.name: item})
     return replace(schema, edges={**schema.edges, item.name: item})
 
 
-def _fills(
+def _filled(
     before: AcceptedSchema, after: AcceptedSchema, given: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Values for new properties as stored ones, by type key and name."""
+) -> tuple[AcceptedSchema, frozenset[str]]:
+    """The schema with the values that were given for new properties, and which those are."""
     known = {item.property_id for t in before.types() for item in t.properties.values()}
-    fills: dict[str, dict[str, Any]] = {}
+    filled = []
     for place, value in given.items():
         type_name, _, name = place.partition(".")
         owner = next((t for t in after.types() if type_name in (t.name, t.key)), None)
         item = None if owner is None else owner.properties.get(name)
-        if owner is None or item is None or item.property_id in known:
+        fill = None if owner is None or item is None else accept_value(owner, name, value)
+        if owner is None or item is None or (item.property_id in known and item.fill != fill):
             raise InvalidInput(
                 f"{place!r} is no property that this schema adds",
                 remedy="Name a new property as Type.property.",
             )
-        fills.setdefault(owner.key, {})[name] = accept_value(owner, name, value)
-    return fills
+        if item.property_id in known:
+            continue  # the same change was made before
+        item = replace(item, fill=fill)
+        after = with_type(after, replace(owner, properties={**owner.properties, name: item}))
+        filled.append(f"{owner.key}.{name}")
+    return after, frozenset(filled)
 
 
 def _require_allowed(report: Report) -> None:
@@ -314,16 +236,6 @@ def _require_allowed(report: Report) -> None:
             "total": report.total,
         },
     )
-
-
-def _require_soft(plan: Plan) -> None:
-    if any(
-        step.kind in ("drop_type", "drop_property") and step.mode == "hard" for step in plan.steps
-    ):
-        raise NotAvailable(
-            "dropping for good is not available yet",
-            remedy="Apply without --allow-data-loss: what is dropped is hidden, its data stays.",
-        )
 
 
 def _require_supported(plan: Plan) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypedDict
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
@@ -22,6 +23,7 @@ from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.delta import State
 from omnigraph.read.diff import EntityChange
+from omnigraph.schema import AcceptedSchema
 from omnigraph.write.changes import KnownRows, Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions, cached_schema
 from omnigraph.write.composing import compose, previewed
@@ -32,6 +34,7 @@ from omnigraph.write.conflicts import (
     raise_conflicts,
     violation_conflicts,
 )
+from omnigraph.write.ground import dropped_and_changed, merged_schema, take_over
 from omnigraph.write.merging import MergeRules, Merging, TypeMerge
 from omnigraph.write.resolutions import accept_resolutions
 from omnigraph.write.three_way import Level, Strategy
@@ -147,17 +150,23 @@ class MergePlan:
 
 
 def plan_merge(
-    preparer: Preparer, repository: Repository, states: Mapping[str, State], rules: MergeRules
+    preparer: Preparer,
+    repository: Repository,
+    states: Mapping[str, State],
+    rules: MergeRules,
+    *,
+    checked: bool = True,
 ) -> MergePlan:
     """Compute a merge of three states and check its result.
 
-    Where entities conflict nothing is checked: the result is not known yet.
+    Where entities conflict nothing is checked: the result is not known yet. Nor is it unless
+    ``checked``, for a preview of a target that does not have the schema of the result yet.
     """
     merging = Merging(repository, states, rules)
     types = tuple(merging.types())
     image, known = {}, {}
     conflicts = merging.conflicts
-    if not conflicts:
+    if checked and not conflicts:
         for merge in types:
             image[merge.key], known[merge.key] = compose(merge)
         report = Report(shown_max=VIOLATIONS_MAX)
@@ -199,13 +208,19 @@ class Merge:
             meeting = self._meet(attempt)
             if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
                 return None, meeting.facts
-            preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
-            rules = merge.rules(meeting.states["target"])
-            plan = plan_merge(preparer, self._repository, meeting.states, rules)
-            raise_conflicts(plan.conflicts, f"{self._source} cannot be merged into {self._target}")
+            doing = f"{self._source} cannot be merged into {self._target}"
+            raise_conflicts(meeting.conflicts(self._repository), doing)
+            ground = take_over(self._repository, meeting.states["target"], meeting.schema)
+            states = {**meeting.states, "target": ground.state}
+            made = ground.state.snapshot
+            preparer = Preparer(self._repository, made, ground.state.schema)
+            rules = merge.rules(ground.state)
+            plan = plan_merge(preparer, self._repository, states, rules)
+            raise_conflicts(plan.conflicts, doing)
+            raise_conflicts(ground.violations(plan.image, plan.known), doing)
             self._plan = plan
             info = replace(options.info, merged_parent=meeting.source_head)
-            return stage_plan(preparer, plan, attempt.snapshot, info), meeting.facts
+            return ground.finish(stage_plan(preparer, plan, made, info)), meeting.facts
 
         done = committer.run(
             options, prepare, retry=lambda: True, digest=lambda: self._digest(merge)
@@ -233,9 +248,15 @@ class Merge:
         )
         if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result
+        early = meeting.conflicts(self._repository)
+        if early:
+            return replace(result, conflicts=tuple(early))
         preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
-        rules = merge.rules(meeting.states["target"])
-        plan = plan_merge(preparer, self._repository, meeting.states, rules)
+        target = meeting.states["target"]
+        checked = meeting.schema.digest == target.schema.digest
+        plan = plan_merge(
+            preparer, self._repository, meeting.states, merge.rules(target), checked=checked
+        )
         return replace(result, conflicts=plan.conflicts, changes=plan.changes())
 
     def _meet(self, attempt: Attempt) -> _Meeting:
@@ -271,12 +292,21 @@ class Merge:
         return repr((self._source, self._target, merge))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Meeting:
     outcome: MergeOutcome
     source_head: str
     base: str
     states: Mapping[str, State]
+
+    @cached_property
+    def schema(self) -> AcceptedSchema:
+        """The schema that both sides come together in."""
+        return merged_schema(self.states)
+
+    def conflicts(self, repository: Repository) -> list[MergeConflict]:
+        """What speaks against that schema."""
+        return dropped_and_changed(repository, self.states, self.schema)
 
     @property
     def facts(self) -> dict[str, Any]:

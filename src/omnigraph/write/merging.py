@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.errors import SchemasDiffer
 from omnigraph.manifest.repository import Repository
 from omnigraph.read.delta import Side, State, type_delta
 from omnigraph.read.equality import compared_images
@@ -98,7 +97,6 @@ class Merging:
         self._states = states
         self._rules = rules
         self.conflicts: list[MergeConflict] = []
-        _require_one_schema(states["source"], states["target"])
 
     @cached_property
     def visited(self) -> list[str]:
@@ -111,11 +109,13 @@ class Merging:
         for lifetime, pin in pins["source"].items():
             if self._rules.only is not None and pin.key not in self._rules.only:
                 continue
-            base = pins["base"].get(lifetime)
+            base, target = pins["base"].get(lifetime), pins["target"].get(lifetime)
+            if target is None:
+                continue  # the target dropped the type
             touched = base is None or base.ref != pin.ref
-            shared = pins["target"][lifetime].ref == pin.ref
-            if (touched and not shared) or self._rules.resolutions.get(pin.key):
-                found.append(pin.key)
+            shared = target.ref == pin.ref
+            if (touched and not shared) or self._rules.resolutions.get(target.key):
+                found.append(target.key)
         return sorted(found)
 
     def types(self) -> Iterator[TypeMerge]:
@@ -137,7 +137,11 @@ class _TypeMerging:
         self._resolved = rules.resolutions.get(key, {})
         lifetime = states["target"].snapshot.pin(key).incarnation
         base_key = _key_of(states["base"], lifetime)
-        self._theirs = type_delta(repository, states["base"], states["source"], (base_key, key))
+        source_key = _key_of(states["source"], lifetime)
+        assert source_key is not None, "only types of the source are visited"
+        self._source_key = source_key
+        theirs = (base_key, source_key)
+        self._theirs = type_delta(repository, states["base"], states["source"], theirs)
         self._ours = type_delta(repository, states["base"], states["target"], (base_key, key))
         self._sides: dict[str, Side | None] = {
             "base": self._theirs.old,
@@ -151,7 +155,7 @@ class _TypeMerging:
         import pyarrow.compute as pc
 
         theirs, ours = self._theirs.pairs, self._ours.pairs
-        wanted = None if self._rules.only is None else self._rules.only[self._key]
+        wanted = None if self._rules.only is None else self._rules.only[self._source_key]
         if wanted is not None:
             theirs = theirs.filter(pc.is_in(theirs["id"], value_set=pa.array(sorted(wanted))))
         special = pa.chunked_array(
@@ -260,7 +264,7 @@ class _TypeMerging:
         if side is None or not len(wanted):
             return [None] * len(row_ids)
         rows = gather(side.table, wanted, side.columns)
-        found = iter(compared_images(side.owner, side.table, rows, self._theirs.side.owner))
+        found = iter(compared_images(side.owner, side.table, rows, self._ours.side.owner))
         return [None if row is None else next(found) for row in row_ids]
 
 
@@ -320,14 +324,3 @@ def _key_of(state: State, lifetime: str) -> str | None:
     """The type key that a lifetime had in a state."""
     pins = state.snapshot.pins.values()
     return next((pin.key for pin in pins if pin.incarnation == lifetime), None)
-
-
-def _require_one_schema(source: State, target: State) -> None:
-    if source.snapshot.schema_hash != target.snapshot.schema_hash:
-        raise SchemasDiffer(
-            "the two sides have different schemas",
-            details={
-                "source": source.snapshot.schema_hash,
-                "target": target.snapshot.schema_hash,
-            },
-        )

@@ -5,7 +5,7 @@ Properties are followed by identity. Pure functions; storage carries the changes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.schema import EdgeType, NodeType, Property
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 EntityType = NodeType | EdgeType
-Fills = Mapping[str, Any]
-"""Stored values for the entities that exist already, by the name of a new property."""
 
 
 def column_changes(
-    before: EntityType, after: EntityType, fills: Fills, stored: Collection[str], *, hard: bool
+    before: EntityType, after: EntityType, stored: Collection[str], *, hard: bool = False
 ) -> list[ColumnChange]:
     """What becomes of the columns of a table; ``stored`` are all it has, hidden ones too."""
     olds = {item.property_id: item for item in before.properties.values()}
@@ -35,7 +33,7 @@ def column_changes(
             if hidden in stored:
                 changes.append(ColumnChange(hidden, field))
             else:
-                changes.append(ColumnChange(None, field, _scalar(item, fills)))
+                changes.append(ColumnChange(None, field, _scalar(item)))
         elif is_wider(old, item):
             changes.append(ColumnChange(old.name, field, cast=True))
         elif old.name != item.name or (item.type.nullable and not old.type.nullable):
@@ -50,9 +48,7 @@ def is_wider(old: Property, new: Property) -> bool:
     return old.type.scalar != new.type.scalar
 
 
-def reshaped(
-    rows: pa.Table, before: EntityType, after: EntityType, fills: Fills | None = None
-) -> pa.Table:
+def reshaped(rows: pa.Table, before: EntityType, after: EntityType) -> pa.Table:
     """Rows of the old shape as rows of the new one; other columns, such as row ids, stay."""
     import pyarrow as pa
 
@@ -63,7 +59,7 @@ def reshaped(
     for name, item in after.properties.items():
         old = names.get(item.property_id)
         if old is None:
-            columns[name] = _constant(item, fills or {}, rows.num_rows)
+            columns[name] = filled_column(item, rows.num_rows)
         elif old in rows.column_names:
             found = rows[old]
             wider = is_wider(before.properties[old], item)
@@ -81,17 +77,15 @@ def columns_for(before: EntityType, after: EntityType) -> list[str]:
     ]
 
 
-def _constant(item: Property, fills: Fills, rows: int) -> Any:
+def filled_column(item: Property, rows: int) -> pa.Array:
+    """What entities have of a property that is newer than they are."""
     import numpy as np
 
-    one = column_array(item.type, [fills.get(item.name)])
-    return one.take(np.zeros(rows, dtype=np.int64))
+    return column_array(item.type, [item.fill]).take(np.zeros(rows, dtype=np.int64))
 
 
-def _scalar(item: Property, fills: Fills) -> pa.Scalar | None:
-    if fills.get(item.name) is None:
-        return None
-    return column_array(item.type, [fills[item.name]])[0]
+def _scalar(item: Property) -> pa.Scalar | None:
+    return None if item.fill is None else column_array(item.type, [item.fill])[0]
 
 
 def _hidden_field(item: Property) -> pa.Field:

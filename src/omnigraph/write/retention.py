@@ -7,7 +7,7 @@ every state that a tag, another branch, a merge to come, an unfinished write or 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,7 +52,7 @@ class Kept:
     """Every version of every table that must stay, by path and physical branch."""
 
     versions: dict[str, dict[str | None, set[int]]] = field(default_factory=dict)
-    published: set[tuple[str, str | None]] = field(default_factory=set)
+    published: set[TableRef] = field(default_factory=set)  # versions that some branch has stated
     keys: dict[str, str] = field(default_factory=dict)  # type keys by path
 
     def add(self, ref: TableRef) -> None:
@@ -107,39 +107,71 @@ def _read_by_somebody(state: ManifestState, manifest: Holdings | None, now_us: i
     return max(min(young) - 1, 1) if young else state.version
 
 
-def kept_states(
-    repository: Repository, pending: PendingRecords, horizons: Mapping[str, int]
-) -> Kept:
-    """Everything that must stay, given the horizons (by incarnation) that count."""
-    kept = Kept()
+@dataclass(frozen=True, slots=True)
+class BranchState:
+    """A branch as it was seen, and the horizon that counts for it."""
+
+    branch: Branch
+    state: ManifestState
+    horizon: int
+
+
+def seen_states(
+    repository: Repository, horizons: Mapping[str, int] | None = None
+) -> list[BranchState]:
+    """Every branch that main knows now, main first; without horizons those that are stated."""
     main = repository.main.current()
-    bases = dict(_merge_bases(repository, live_branches(main)))
+    found = []
+    for branch in sorted(live_branches(main), key=lambda b: b.ref or ""):
+        state = main if branch.ref is None else repository.manifest(branch).current()
+        horizon = (horizons or {}).get(branch.incarnation, state.horizon)
+        found.append(BranchState(branch, state, horizon))
+    return found
+
+
+def kept_states(repository: Repository, seen: Sequence[BranchState]) -> Kept:
+    """Everything of these states that must stay, but for what is unfinished."""
+    kept = Kept()
+    main = seen[0].state
+    bases = dict(_merge_bases(repository, [one.branch for one in seen]))
     leases = held_versions(repository)
-    for branch in live_branches(main):
-        state = repository.manifest(branch).current()
-        held = {version for _, version in protected_versions(main, branch)}
-        held |= bases.get(branch.incarnation, set()) | leases.get(branch.incarnation, set())
-        _keep_branch(kept, branch, state, horizons.get(branch.incarnation, state.horizon), held)
+    for one in seen:
+        incarnation = one.branch.incarnation
+        held = {version for _, version in protected_versions(main, one.branch)}
+        held |= bases.get(incarnation, set()) | leases.get(incarnation, set())
+        _keep_branch(kept, one.branch, one.state, one.horizon, held)
     for branch in deleting_branches(main):
         kept.add(TableRef(MANIFEST_PATH, branch.incarnation, branch.fork_version or 1))
+    return kept
+
+
+def keep_unfinished(kept: Kept, pending: PendingRecords) -> None:
+    """What unfinished writes start from and go to stays, too."""
     for incarnation in pending.incarnations():
         for found in pending.of_branch(incarnation):
             for table in found.record.tables:
                 for ref in (table.base, table.target, table.landing):
                     kept.add(ref)
-    return kept
+
+
+def keep_newest(kept: Kept, branches: Mapping[str | None, Holdings]) -> None:
+    """Of the audit of recoveries only the newest version is ever read."""
+    for holdings in branches.values():
+        if holdings.versions:
+            kept.add(holdings.ref(max(holdings.versions)))
+            kept.published |= {holdings.ref(version) for version in holdings.versions}
 
 
 def _keep_branch(
     kept: Kept, branch: Branch, state: ManifestState, horizon: int, held: set[int]
 ) -> None:
-    kept.published.add((MANIFEST_PATH, branch.ref))
+    kept.published |= {TableRef(MANIFEST_PATH, branch.ref, v) for v in range(state.version + 1)}
     kept.keys[MANIFEST_PATH] = MANIFEST_PATH
     for version in (*held, *range(max(horizon, 1), state.version + 1)):
         kept.add(TableRef(MANIFEST_PATH, branch.ref, version))
     for key, track in state.timeline.types.items():
         refs = [ref_at(name) for name in track.names]
-        kept.published |= {(ref.path, ref.branch) for ref in refs}
+        kept.published |= set(refs)
         kept.keys |= {ref.path: key for ref in refs}
         for ref in refs[max(track.until(horizon) - 1, 0) :]:
             kept.add(ref)

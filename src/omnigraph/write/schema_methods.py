@@ -10,13 +10,8 @@ from omnigraph.manifest.rows import MAIN
 from omnigraph.schema import Plan
 from omnigraph.write.branch_methods import BranchMethods
 from omnigraph.write.committing import WriteOptions
-from omnigraph.write.evolution import (
-    APPLY_KIND,
-    Evolution,
-    SchemaChange,
-    SchemaResult,
-    plan_change,
-)
+from omnigraph.write.evolution import Evolution, SchemaChange, SchemaResult, plan_change
+from omnigraph.write.evolving import APPLY_KIND
 
 
 class SchemaMethods(BranchMethods):

@@ -51,7 +51,7 @@ def plan_sweep(
     path = next(iter(branches.values())).path
     sweep = Sweep(path, foreign=sum(len(h.foreign) for h in branches.values()))
     try:
-        _keep_fork_points(store, branches, kept)
+        keep_fork_points(store, branches, kept)
         going, staying = _divide(branches, kept, ages)
         live = {name for ref in staying for name in names_of(store, ref)}
     except OmnigraphError as problem:
@@ -82,7 +82,7 @@ def carry_out(objects: ObjectStore, sweep: Sweep) -> None:
     hit("cleanup.after_files")
 
 
-def _keep_fork_points(store: TableStore, branches: dict[str | None, Holdings], kept: Kept) -> None:
+def keep_fork_points(store: TableStore, branches: dict[str | None, Holdings], kept: Kept) -> None:
     """What a physical branch was forked from is what differences between branches start from."""
     waiting = [h for h in branches.values() if h.branch is not None and kept.of(h)]
     seen: set[str | None] = set()
@@ -106,7 +106,9 @@ def _divide(
 ) -> tuple[list[TableRef], list[TableRef]]:
     """The versions that go and those that stay.
 
-    Nothing above the newest version that is needed goes: it may be a write in the making.
+    Nothing above the newest version that is needed goes: it may be a write in the making. Nor does
+    a young version that nobody published: whoever made it, and saw it undone, may use its files for
+    another attempt.
     """
     going: list[TableRef] = []
     staying: list[TableRef] = []
@@ -116,7 +118,8 @@ def _divide(
         whole = newest is None and _is_old(holdings, kept, ages)
         for version, info in holdings.versions.items():
             below = newest is not None and version < newest and version not in needed
-            old = info.modified < ages.versions
+            stated = holdings.ref(version) in kept.published
+            old = info.modified < (ages.versions if stated else ages.orphans)
             goes = whole or (below and old)
             (going if goes else staying).append(holdings.ref(version))
     return going, staying
@@ -128,8 +131,8 @@ def _is_old(holdings: Holdings, kept: Kept, ages: Ages) -> bool:
         return False
     if kept.of(holdings):
         return False
-    published = (holdings.path, holdings.branch) in kept.published
-    return published or holdings.modified < ages.orphans
+    stated = all(holdings.ref(version) in kept.published for version in holdings.versions)
+    return (stated and bool(holdings.versions)) or holdings.modified < ages.orphans
 
 
 def _named_by(store: TableStore, refs: Iterable[TableRef]) -> set[str]:

@@ -7,7 +7,7 @@ there is to undo.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ from omnigraph.manifest.history import find_commit
 from omnigraph.manifest.horizon import kept_version
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit, TablePin
+from omnigraph.manifest.rows import Commit, Row, TablePin
+from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.targets import locate_commit, resolve
 from omnigraph.read.delta import State
 from omnigraph.storage.failpoints import hit
@@ -88,6 +89,7 @@ class Undo:
             states = {"base": base or target, "source": source, "target": target}
             rules = merge.rules(target) if isinstance(merge, MergeOptions) else merge
             preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
+            _require_comparable(states, rules)
             plan = plan_merge(preparer, self._repository, states, rules)
             raise_conflicts(plan.conflicts, doing)
             plans.append(plan)
@@ -117,6 +119,21 @@ class Undo:
         return State(snapshot, cached_schema(manifest, snapshot.schema_hash))
 
 
+def _require_comparable(states: Mapping[str, State], rules: MergeRules) -> None:
+    """A change of the schema is not undone or repeated entity by entity; nor is a dropped type."""
+    base, source, target = (states[name] for name in ("base", "source", "target"))
+    if base is not target and base.schema.digest != source.schema.digest:
+        raise SchemasDiffer(
+            "this commit changed the schema", remedy="Apply the schema that you want instead."
+        )
+    living = {item.incarnation for item in target.schema.types()}
+    for key in rules.only or ():
+        if source.schema.type(key).incarnation not in living:
+            raise SchemasDiffer(
+                f"{key} was dropped since", remedy="Bring it back with `schema apply --undrop`."
+            )
+
+
 def reset(
     repository: Repository, transaction: WriteTransaction, target: str, options: WriteOptions
 ) -> Commit | None:
@@ -135,20 +152,24 @@ def reset(
     now = repository.snapshot(branch)
     if options.expected_head is not None and now.commit_id != options.expected_head:
         raise PreconditionFailed(options.expected_head, now.commit_id, branch.name)
-    if old.schema_hash != now.schema_hash:
-        raise SchemasDiffer(f"{target!r} has another schema than branch {branch.name!r}")
     if find_commit(repository.manifest(branch).current(), old.commit_id) is None:
         raise InvalidInput(
             f"{target!r} is not in the history of branch {branch.name!r}",
             remedy="Merge or restore what another branch holds.",
         )
     state = repository.manifest(branch).current()
-    changes = tuple(
-        _forked(repository, pin, branch.incarnation)
-        for key, pin in old.pins.items()
-        if now.pins[key].ref != pin.ref
-    )
-    if not changes:
+    same_schema = old.schema_hash == now.schema_hash
+    changes: tuple[TableChange, ...] = ()
+    put: tuple[Row, ...] = ()
+    if same_schema:
+        changes = tuple(
+            _forked(repository, pin, branch.incarnation)
+            for key, pin in old.pins.items()
+            if now.pins[key].ref != pin.ref
+        )
+    else:
+        put = tuple(_pins_brought_back(repository, old, branch.incarnation))
+    if not changes and not put:
         return None
     operation = new_ulid()
     commit = Commit(
@@ -169,9 +190,32 @@ def reset(
     )
     hit("reset.before_publish")
     published = repository.manifest(branch).publish(
-        Publication(operation, branch.name, requirements, changes, commit)
+        Publication(
+            operation,
+            branch.name,
+            requirements,
+            changes,
+            commit,
+            put,
+            tuple(f"table:{key}" for key in now.pins if key not in old.pins),
+            None if same_schema else old.schema_hash,
+        )
     )
     return published.commit
+
+
+def _pins_brought_back(repository: Repository, old: SnapshotPins, owner: str) -> Iterator[Row]:
+    """The types as another schema had them, on copies of their own: all that the branch holds."""
+    for pin in old.pins.values():
+        back = pin.moved(
+            repository.tables.fork(pin.ref, new_ulid()),
+            rows=pin.rows,
+            transaction=pin.transaction,
+            deletes=True,
+            inserts=True,
+            owner=owner,
+        )
+        yield from (back.to_row(), back.to_version_row())
 
 
 def _forked(repository: Repository, pin: TablePin, owner: str) -> TableChange:

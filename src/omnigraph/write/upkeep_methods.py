@@ -5,6 +5,7 @@ None of them adds a commit or changes what a branch says.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,10 +16,14 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.targets import resolve
+from omnigraph.read.fsck import CheckReport, check_graph
 from omnigraph.storage.compaction import rewrite_pieces
+from omnigraph.storage.locations import parse_location
+from omnigraph.write.backup import CopyReport, backup, clone
 from omnigraph.write.cleanup import CleanupReport, cleanup
 from omnigraph.write.indexes import IndexReport, bring_up_to_date, drop_indexes, list_indexes
 from omnigraph.write.optimize import Optimized, Rewrite, optimize
+from omnigraph.write.repair import Repaired, repair
 from omnigraph.write.retention import Policy
 
 
@@ -27,6 +32,10 @@ class UpkeepMethods:
 
     _repository: Repository
     _transaction: WriteTransaction
+
+    def check(self, *, quick: bool = False) -> CheckReport:
+        """Check every reference and every row of every branch; ``quick`` reads no rows."""
+        return check_graph(self._repository, quick=quick)
 
     def indexes(self, branch: str = MAIN) -> list[IndexReport]:
         """Every index that is declared or stored: how much it covers, its parts and its size."""
@@ -77,6 +86,43 @@ class UpkeepMethods:
         self._transaction.require_writable()
         with held(self._repository, resolve(self._repository, target)) as snapshot:
             yield snapshot
+
+    def repair(
+        self,
+        branch: str = MAIN,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        restore: bool = False,
+        actor: str | None = None,
+    ) -> list[Repaired]:
+        """Find types that were changed from outside, and heal them as far as allowed.
+
+        ``confirm`` takes over maintenance that changed no row; with ``force`` everything else, too,
+        as a commit; with ``restore`` the published rows are brought back instead.
+        """
+        if confirm:
+            self._transaction.require_writable()
+        return repair(
+            self._repository,
+            self._transaction,
+            self._repository.branch(branch),
+            confirm=confirm,
+            force=force,
+            restore=restore,
+            actor=actor,
+        )
+
+    def backup(self, target: str | os.PathLike[str]) -> CopyReport:
+        """Begin a backup in an empty place, or bring one up to date: only what is new is copied.
+
+        A backup is a graph with all branches and their history. Writers go on meanwhile.
+        """
+        return backup(self._repository, parse_location(target))
+
+    def clone(self, target: str | os.PathLike[str]) -> CopyReport:
+        """Copy this graph, or this backup, to an empty place, where it goes its own way."""
+        return clone(self._repository, parse_location(target))
 
     def optimize(self, branch: str = MAIN, *, engine: str = "local") -> list[Optimized]:
         """Compact small files and bring the indexes up to date, for every type of a branch.

@@ -1,0 +1,112 @@
+"""Ten thousand small commits with upkeep and a cleanup now and then: does anything grow?"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+import omnigraph
+from benchmarks.record import percentile, progress, spread
+from omnigraph.graph import Graph
+from omnigraph.manifest.rows import MANIFEST_PATH
+from omnigraph.write.retention import READER_GRACE_VARIABLE
+
+SCHEMA: Final = """
+node Account { name: String @key  balance: I64? }
+edge Paid: Account -> Account { amount: I64? }
+"""
+COMMITS: Final = int(os.environ.get("OMNIGRAPH_SOAK_COMMITS", "10000"))
+ACCOUNTS: Final = 200
+WINDOW: Final = 100
+BLOCK: Final = 1_000
+KEEP: Final = 100
+DATA: Final = (
+    f"{COMMITS} commits (a payment: one new edge, two changed nodes of {ACCOUNTS}), local disk, "
+    f"automatic upkeep, optimize and cleanup to {KEEP} commits every {BLOCK}"
+)
+WARM_UP: Final = "30 commits to another graph"
+REPETITIONS: Final = COMMITS
+BARS: Final = {
+    "last_to_first_ratio": 1.5,
+    "read_last_to_first_ratio": 1.5,
+    "table_files_last_to_first_ratio": 1.5,
+}
+QUERY: Final = (
+    'query q() { match { $a: Account { name: "a7" }  $a paid $b } return { $b.name } limit 5 }'
+)
+
+
+def run() -> dict[str, Any]:
+    os.environ[READER_GRACE_VARIABLE] = "0"  # nobody reads the older states
+    with tempfile.TemporaryDirectory() as directory:
+        _pay(_graph(Path(directory) / "warm"), range(30))
+        graph = _graph(Path(directory) / "measured")
+        times_ms: list[float] = []
+        reads_ms: list[float] = []
+        files: list[tuple[int, int]] = []
+        for start in range(0, COMMITS, BLOCK):
+            times_ms += _pay(graph, range(start, min(start + BLOCK, COMMITS)))
+            reads_ms.append(_read(graph))
+            graph.optimize()
+            graph.cleanup(keep=KEEP, confirm=True)
+            files.append(_files(Path(graph.uri)))
+            progress(f"  {start + BLOCK} commits, {files[-1]} files")
+        healthy = omnigraph.open(graph.uri, read_only=True).check().healthy
+    first, last = times_ms[:WINDOW], times_ms[-WINDOW:]
+    return {
+        "first_100_ms": spread(first),
+        "last_100_ms": spread(last),
+        "last_to_first_ratio": round(median(last) / median(first), 3),
+        "p50_ms": round(median(times_ms), 3),
+        "p99_ms": round(percentile(times_ms, 99), 3),
+        "read_ms_per_1000": [round(ms, 2) for ms in reads_ms],
+        "read_last_to_first_ratio": round(reads_ms[-1] / reads_ms[0], 3),
+        "table_files_per_1000": [tables for tables, _ in files],
+        "table_files_last_to_first_ratio": round(files[-1][0] / files[0][0], 3),
+        "manifest_files_per_1000": [manifest for _, manifest in files],
+        "healthy": healthy,
+    }
+
+
+def _graph(place: Path) -> Graph:
+    graph = omnigraph.init(place, SCHEMA)
+    rows = [{"name": f"a{number}", "balance": 0} for number in range(ACCOUNTS)]
+    graph.load({"Account": rows}, mode="append")
+    return graph
+
+
+def _pay(graph: Graph, numbers: range) -> list[float]:
+    times_ms = []
+    for number in numbers:
+        payer, payee = f"a{number * 7 % ACCOUNTS}", f"a{(number * 7 + 1) % ACCOUNTS}"
+        started = perf_counter()
+        with graph.write() as w:
+            w.update("Account", payer, {"balance": -number})
+            w.update("Account", payee, {"balance": number})
+            w.insert_edge("Paid", payer, payee, {"amount": number})
+        times_ms.append((perf_counter() - started) * 1000)
+    return times_ms
+
+
+def _read(graph: Graph) -> float:
+    """The median of warm reads, in milliseconds."""
+    times_ms = []
+    for _ in range(21):
+        started = perf_counter()
+        graph.query(QUERY).rows()
+        times_ms.append((perf_counter() - started) * 1000)
+    return median(times_ms[1:])
+
+
+def _files(place: Path) -> tuple[int, int]:
+    """How many files the tables have, and how many the manifest.
+
+    Versions of the manifest stay for an hour, so those are bounded by an hour's commits.
+    """
+    everything = sum(1 for path in place.rglob("*") if path.is_file())
+    manifest = sum(1 for path in (place / MANIFEST_PATH).rglob("*") if path.is_file())
+    return everything - manifest, manifest

@@ -1,0 +1,66 @@
+"""``omnigraph repair``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import omnigraph
+from omnigraph.cli.arguments import BranchOption, UriArgument
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
+from omnigraph.cli.scope import direct_verb
+
+app = noun("Heal types that were changed from outside.", single=True)
+
+ConfirmOption = Annotated[
+    bool, typer.Option("--confirm", help="Take over maintenance that changed no row.")
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="With --confirm: take over everything else, too.")
+]
+RestoreOption = Annotated[
+    bool, typer.Option("--restore", help="With --confirm: bring the published rows back instead.")
+]
+
+
+@command(app, direct_verb("repair", store=True))
+def repair(
+    call: Call,
+    uri: UriArgument = None,
+    branch: BranchOption = "main",
+    confirm: ConfirmOption = False,
+    force: ForceOption = False,
+    restore: RestoreOption = False,
+) -> Result:
+    """Say which types were changed from outside, and heal them when asked to.
+
+    Exits with 1 when a type was left as it is although --confirm was given.
+    """
+    location = call.address(uri)
+    call.echo(location)
+    graph = omnigraph.open(location.uri, read_only=not confirm)
+    done = graph.repair(branch, confirm=confirm, force=force, restore=restore)
+    rows = [
+        (
+            one.type_key,
+            one.classification,
+            one.action,
+            f"{one.published_version} → {one.head_version}",
+            one.error or ", ".join(one.operations),
+        )
+        for one in done
+        if one.classification != "no_drift"
+    ]
+    data = {
+        "uri": location.uri,
+        "confirm": confirm,
+        "force": force,
+        "restore": restore,
+        "graph_manifest_version": graph.snapshot(branch).manifest_version,
+        "datasets": [one.to_json() for one in done],
+    }
+    refused = any(one.action == "refused" for one in done)
+    lines = columns(rows) or ["nothing to repair"]
+    return Result(data, lines, EXIT_FAILURE if refused else EXIT_OK)

@@ -1,0 +1,241 @@
+"""The ground that a merge stands on: the target in the schema that both sides come together in.
+
+Where only the source changed its schema, the target takes it over: its tables get the same columns
+on copies that nobody knows yet, new types get tables, and the merge goes on as if the target had
+always been so. Publishing the copies is part of the merge's one commit. Where only the target
+changed its schema, nothing has to be done here: rows of the source are read in the new shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from omnigraph.commit.prepared import PreparedTable, PreparedWrite
+from omnigraph.constraints import Image, Report, TypeImage, evaluate
+from omnigraph.errors import SchemasDiffer
+from omnigraph.ids import new_ulid
+from omnigraph.manifest.create import create_table
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.rows import Row, TablePin
+from omnigraph.manifest.schemas import schema_id, schema_row
+from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.read.delta import State, type_delta
+from omnigraph.read.schema_changes import schema_changes
+from omnigraph.schema import AcceptedSchema, tightened
+from omnigraph.schema.merge import merge_schemas
+from omnigraph.storage.columns import commit_unpublished, stage_columns
+from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, ROW_ID
+from omnigraph.write.changes import KnownRows
+from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict, violation_conflicts
+from omnigraph.write.evolution import with_type
+from omnigraph.write.reshape import EntityType, column_changes
+from omnigraph.write.stored import StoredSnapshot
+from omnigraph.write.three_way import ConflictKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def merged_schema(states: Mapping[str, State]) -> AcceptedSchema:
+    """The schema that two sides come together in; raises where both changed it differently."""
+    base, source, target = (states[name].schema for name in ("base", "source", "target"))
+    if source.digest in (base.digest, target.digest):
+        return target
+    if target.digest == base.digest:
+        return source
+    merged, reasons = merge_schemas(base, source, target)
+    if merged is None:
+        raise SchemasDiffer(
+            f"both sides changed the schema: {reasons[0]}",
+            remedy="Apply to one side the schema of the other, with its own changes; then merge.",
+            details={
+                "conflicts": reasons,
+                **{
+                    side: [change.to_json() for change in schema_changes(base, states[side].schema)]
+                    for side in ("source", "target")
+                },
+            },
+        )
+    return merged
+
+
+def dropped_and_changed(
+    repository: Repository, states: Mapping[str, State], merged: AcceptedSchema
+) -> list[MergeConflict]:
+    """Types that the merged schema no longer has and whose entities one side changed."""
+    kept = {item.incarnation for item in merged.types()}
+    base = states["base"]
+    found = []
+    for name in ("source", "target"):
+        for owner in states[name].schema.types():
+            was = next((t for t in base.schema.types() if t.incarnation == owner.incarnation), None)
+            if owner.incarnation in kept or was is None:
+                continue
+            delta = type_delta(repository, base, states[name], (was.key, owner.key))
+            if any(rows.ids for rows in delta.changes()):
+                what = f"{owner.kind} type {owner.name}"
+                message = f"{what}: one side dropped it, the other changed its entities"
+                found.append(MergeConflict(owner.key, None, ConflictKind.DELETE_VS_UPDATE, message))
+    return found
+
+
+@dataclass
+class Ground:
+    """A target, perhaps in a new schema, that a merge is prepared on."""
+
+    repository: Repository
+    original: SnapshotPins
+    state: State
+    before: Mapping[str, TablePin] = field(default_factory=dict)
+    """The published pin of each type, by its type key on this ground."""
+    remade: frozenset[str] = frozenset()
+    """Types that live on tables which nothing refers to yet."""
+    rules: Mapping[str, EntityType] = field(default_factory=dict)
+    """By type key: what the target's own entities did not have to keep to before."""
+    taken_over: bool = False
+
+    def violations(self, image: Image, known: Mapping[str, KnownRows]) -> list[MergeConflict]:
+        """What the merged entities, the target's own among them, do not keep to."""
+        reduced, whole = self.state.schema, dict(image)
+        for key, rules in self.rules.items():
+            rows = self._after(key, rules, image.get(key), known.get(key))
+            whole[key] = TypeImage(rows, replaces_all=True, fresh=True)
+            reduced = with_type(reduced, rules)
+        report = Report(shown_max=VIOLATIONS_MAX)
+        if self.rules:
+            stored = StoredSnapshot(self.repository, self.state.snapshot)
+            evaluate(reduced, whole, stored, report)
+        return violation_conflicts(report)
+
+    def _after(
+        self, key: str, rules: EntityType, change: TypeImage | None, known: KnownRows | None
+    ) -> pa.Table:
+        """All entities of a type when the merge is done, as far as its rules need them."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = self.repository.tables.open(self.state.snapshot.pin(key).ref)
+        names = [column.name for column in rules.columns()]
+        rows = table.scan(names, with_row_id=True)
+        if known is not None:
+            gone = pa.concat_arrays([known.written.drop_null(), known.removed])
+            rows = rows.filter(pc.invert(pc.is_in(rows[ROW_ID], value_set=gone)))
+        rows = rows.drop_columns([ROW_ID])
+        if change is None or change.final is None:
+            return rows
+        return pa.concat_tables([rows, change.final.select(names)], promote_options="permissive")
+
+    def finish(self, prepared: PreparedWrite) -> PreparedWrite:
+        """The prepared merge, and with it the schema it stands on."""
+        if not self.taken_over:
+            return prepared
+        staged = {table.pin.key: table for table in prepared.tables}
+        tables: list[PreparedTable] = []
+        put: list[Row] = [*prepared.put, schema_row(self.state.schema)]
+        reads = {old.key: old.ref for old in self.before.values()}
+        for key, pin in self.state.snapshot.pins.items():
+            table, old = staged.get(key), self.before.get(key)
+            if key in self.remade:
+                if table is not None:
+                    pin = self._moved(pin, table)
+                put += [pin.to_row(), pin.to_version_row()]
+            elif table is not None and old is not None:
+                becomes = None if old.key == key else key
+                tables.append(PreparedTable(old, table.staged, becomes))
+            elif old is not None and old.key != key:
+                put += [pin.to_row(), pin.to_version_row()]
+        gone = self.original.pins.keys() - self.state.snapshot.pins.keys()
+        return replace(
+            prepared,
+            snapshot=self.original,
+            tables=tuple(tables),
+            reads=reads,
+            delete_epochs=self._published(prepared.delete_epochs),
+            insert_epochs=self._published(prepared.insert_epochs),
+            put=tuple(put),
+            drop=(*prepared.drop, *(f"table:{key}" for key in sorted(gone))),
+            schema_hash=schema_id(self.state.schema),
+        )
+
+    def _moved(self, pin: TablePin, table: PreparedTable) -> TablePin:
+        """Write rows to a table that nobody knows yet."""
+        landed = commit_unpublished(self.repository.tables, table.staged)
+        planned = table.planned()
+        return pin.moved(
+            landed.ref,
+            rows=planned.rows_after,
+            transaction=planned.transaction,
+            deletes=planned.deletes,
+            inserts=planned.inserts,
+            owner=self.original.branch.incarnation,
+            removed=planned.removed,
+        )
+
+    def _published(self, epochs: Mapping[str, int]) -> dict[str, int]:
+        """Epochs by the keys that the published types have."""
+        return {self.before[key].key: e for key, e in epochs.items() if key in self.before}
+
+
+def take_over(repository: Repository, target: State, schema: AcceptedSchema) -> Ground:
+    """The target in another schema. Writes copies, and publishes nothing."""
+    snapshot = target.snapshot
+    if schema.digest == target.schema.digest:
+        return Ground(repository, snapshot, target)
+    work = _TakingOver(repository, snapshot, target.schema)
+    pins = {item.key: work.pin(item) for item in schema.types()}
+    made = replace(snapshot, pins=dict(sorted(pins.items())), schema_hash=schema_id(schema))
+    remade = frozenset(work.remade)
+    state = State(made, schema)
+    return Ground(repository, snapshot, state, work.before, remade, work.rules, taken_over=True)
+
+
+class _TakingOver:
+    def __init__(
+        self, repository: Repository, snapshot: SnapshotPins, schema: AcceptedSchema
+    ) -> None:
+        self._repository = repository
+        self._snapshot = snapshot
+        self._olds = {item.incarnation: item for item in schema.types()}
+        self._operation_id = new_ulid()
+        self.before: dict[str, TablePin] = {}
+        self.remade: set[str] = set()
+        self.rules: dict[str, EntityType] = {}
+
+    def pin(self, after: EntityType) -> TablePin:
+        owner, tables = self._snapshot.branch.incarnation, self._repository.tables
+        before = self._olds.get(after.incarnation)
+        if before is None:
+            self.remade.add(after.key)
+            return create_table(
+                self._repository,
+                after,
+                self._operation_id,
+                [],
+                kind="merge",
+                owner=owner,
+                suffix=f"@{self._operation_id}",
+            )
+        pin = self._snapshot.pin(before.key)
+        self.before[after.key] = pin
+        rules = tightened(before, after)
+        if rules is not None:
+            self.rules[after.key] = rules
+        table = tables.open(pin.ref)
+        changes = column_changes(before, after, table.dataset.schema.names)
+        if not changes:
+            return replace(pin, key=after.key)
+        self.remade.add(after.key)
+        properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: "merge"}
+        copy = tables.open(tables.fork(pin.ref, new_ulid()))
+        staged = stage_columns(tables, copy, changes, properties, lambda: copy)
+        landed = commit_unpublished(tables, staged)
+        return replace(
+            pin,
+            key=after.key,
+            ref=landed.ref,
+            transaction=staged.uuid,
+            owner=owner,
+            removed=None,
+        )
