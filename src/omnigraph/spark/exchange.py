@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.ids import new_ulid
+from omnigraph.spark.shares import packed, unpacked
 from omnigraph.storage.objects import ObjectStore
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ class Shelving:
         shelf = {}
         for bucket, tables in sorted(self.tables.items()):
             path = f"{stem}.{bucket}"
-            packed = [(name, _packed(table)) for name, table in tables]
-            objects.put(path, pickle.dumps(packed))
+            content = [(name, packed(table)) for name, table in tables]
+            objects.put(path, pickle.dumps(content))
             shelf[bucket] = path
         self.tables.clear()
         return shelf
@@ -112,7 +113,7 @@ def read_bucket(
     for path in paths:
         for name, data in pickle.loads(objects.get(path)):
             if wanted is None or name.startswith(tuple(wanted)):
-                parts.setdefault(name, []).append(_unpacked(data))
+                parts.setdefault(name, []).append(unpacked(data))
     return {name: _joined(tables) for name, tables in parts.items()}
 
 
@@ -126,19 +127,3 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 def bucket_paths(shelves: Iterable[Mapping[int, str]], bucket: int) -> list[str]:
     """The objects of one bucket, in the order of the shelves."""
     return [shelf[bucket] for shelf in shelves if bucket in shelf]
-
-
-def _packed(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _unpacked(data: bytes) -> pa.Table:
-    import lance  # noqa: F401 - registers the type of blob columns
-    import pyarrow as pa
-
-    return pa.ipc.open_stream(data).read_all()

@@ -21,10 +21,9 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.export import batch_rows, chosen_types, encode_rows
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.spark.instants import for_outside
+from omnigraph.spark.shares import fragment_groups, open_table
 from omnigraph.spark.tasks import Tasks
-from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import TableRef, TableStore
+from omnigraph.storage.tables import TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,19 +91,12 @@ def _specs(
     for owner in chosen_types(schema, types):
         _require_flat(owner, format)
         ref = snapshot.pin(owner.key).ref
-        group: list[int] = []
-        rows = number = 0
-        fragments = repository.tables.open(ref).fragments
-        for at, (fragment_id, fragment) in enumerate(fragments.items(), 1):
-            group.append(fragment_id)
-            rows += fragment.physical_rows
-            if rows < ROWS_PER_FILE and at < len(fragments):
-                continue
+        uri = repository.location.uri
+        groups = fragment_groups(repository.tables.open(ref), ROWS_PER_FILE)
+        for number, group in enumerate(groups):
             name = f"{owner.kind}-{owner.name}-{number:05d}.{_SUFFIX[format]}"
             path = os.path.join(folder, name)
-            uri = repository.location.uri
-            yield ExportTask(uri, schema, owner.key, ref, tuple(group), format, path)
-            group, rows, number = [], 0, number + 1
+            yield ExportTask(uri, schema, owner.key, ref, group, format, path)
 
 
 def _require_flat(owner: NodeType | EdgeType, format: str) -> None:
@@ -119,8 +111,7 @@ def _require_flat(owner: NodeType | EdgeType, format: str) -> None:
 
 def write_file(task: ExportTask) -> int:
     """Carry one task out: one file; a second attempt writes it anew."""
-    location = parse_location(task.graph_uri)
-    table = TableStore(location, open_objects(location)).open(task.ref)
+    table = open_table(task.graph_uri, task.ref)
     owner = task.schema.type(task.key)
     chosen = [table.dataset.get_fragment(fragment_id) for fragment_id in task.fragment_ids]
     batches = table.dataset.scanner(

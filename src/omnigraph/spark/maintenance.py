@@ -12,10 +12,9 @@ from typing import Final
 
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
+from omnigraph.spark.shares import open_table
 from omnigraph.storage.compaction import Piece, plan_pieces, rewrite_piece, rewrite_pieces
-from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
+from omnigraph.storage.tables import PinnedTable, TableRef
 from omnigraph.write.optimize import Rewrite
 
 ENGINES: Final = ("local", "spark")
@@ -54,6 +53,4 @@ def rewriter(repository: Repository, engine: str) -> Rewrite:
 
 def carry_out(task: RewriteTask) -> Piece:
     """One piece, on an executor."""
-    location = parse_location(task.graph_uri)
-    table = TableStore(location, open_objects(location)).open(task.ref)
-    return rewrite_piece(table, task.work)
+    return rewrite_piece(open_table(task.graph_uri, task.ref), task.work)

@@ -21,10 +21,10 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.read.delta import State
 from omnigraph.read.engine import Reader
 from omnigraph.spark.instants import for_outside, readable
+from omnigraph.spark.shares import open_table
 from omnigraph.spark.source_changes import ChangesPlan
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import TableRef, TableStore
+from omnigraph.storage.tables import TableRef
 from omnigraph.write.tabular import find_type
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ class Plan:
     takes_filters = True
 
     def table(self) -> Any:
-        location = parse_location(self.uri)
-        return TableStore(location, open_objects(location)).open(self.ref)
+        return open_table(self.uri, self.ref)
 
     def schema(self) -> pa.Schema:
         import pyarrow as pa

@@ -19,9 +19,8 @@ from omnigraph.manifest.rows import TablePin
 from omnigraph.read.delta import ChangedRows, Op, Side, State, TypeDelta, paired_types
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.spark.instants import for_outside, readable
+from omnigraph.spark.shares import open_store, packed, unpacked
 from omnigraph.storage.delta import row_pairs
-from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import TableStore
 
 if TYPE_CHECKING:
@@ -78,8 +77,7 @@ class ChangesPlan:
 
     @property
     def _store(self) -> TableStore:
-        location = parse_location(self.uri)
-        return TableStore(location, open_objects(location))
+        return open_store(self.uri)
 
     def schema(self) -> pa.Schema:
         import pyarrow as pa
@@ -103,7 +101,7 @@ class ChangesPlan:
             return [Pairs(b"")]
         found = self._delta(self._store, None).pairs
         return [
-            Pairs(_packed(found.slice(start, PAIRS_PER_TASK)))
+            Pairs(packed(found.slice(start, PAIRS_PER_TASK)))
             for start in range(0, max(found.num_rows, 1), PAIRS_PER_TASK)
         ]
 
@@ -122,7 +120,7 @@ class ChangesPlan:
         schema = self.schema()
         if not share.data:
             return
-        delta = self._delta(self._store, pa.ipc.open_stream(share.data).read_all())
+        delta = self._delta(self._store, unpacked(share.data))
         for rows in delta.changes():
             columns = [
                 pa.array([str(op) for op in rows.ops]),
@@ -152,12 +150,3 @@ def _images(
         for_outside(table[field.name]).cast(field.type).combine_chunks().take(at) for field in kind
     ]
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=pa.array(~exists))
-
-
-def _packed(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from omnigraph.spark.exchange import Shelf, Shelving
+from omnigraph.spark.shares import fragment_groups
 from omnigraph.spark.stage import Site, shelve_tuples
 from omnigraph.storage.places import ADDRESS
 from omnigraph.storage.tables import ROW_ID, TableRef
@@ -69,20 +70,12 @@ def stored_tasks(
     site: Site, refs: Mapping[str, TableRef], wanted: Sequence[Wanted]
 ) -> list[StoredTask]:
     """The tasks that shelve everything wanted, each over fragments of one type."""
-    tasks = []
+    tasks: list[StoredTask] = []
     for key in sorted({item.key for item in wanted}):
         ref = refs[key]
         mine = tuple(item for item in wanted if item.key == key)
-        group: list[int] = []
-        rows = 0
-        for fragment_id, fragment in site.tables.open(ref).fragments.items():
-            group.append(fragment_id)
-            rows += fragment.physical_rows
-            if rows >= ROWS_PER_TASK:
-                tasks.append(StoredTask(site, ref, tuple(group), mine))
-                group, rows = [], 0
-        if group:
-            tasks.append(StoredTask(site, ref, tuple(group), mine))
+        groups = fragment_groups(site.tables.open(ref), ROWS_PER_TASK)
+        tasks += [StoredTask(site, ref, group, mine) for group in groups]
     return tasks
 
 

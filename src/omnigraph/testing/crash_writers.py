@@ -9,6 +9,7 @@ import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.spark.assign import Assigned, Assignment
 from omnigraph.spark.parts import Part
+from omnigraph.spark.shares import packed
 from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
 from omnigraph.testing.inline_tasks import BulkGraph, InlineTasks
@@ -298,7 +299,9 @@ class BulkAssignment(WriterKind):
         make_graph(uri)
 
     def write(self, target: Target, number: int) -> None:
-        data = arrow_bytes({"id": ["ana", "bo"], "age": [100 + number] * 2})
+        import pyarrow as pa
+
+        data = packed(pa.table({"id": ["ana", "bo"], "age": [100 + number] * 2}))
         part = Part(0, "<ages>", None, data, "arrow", "node:Person", len(data))
         target.graph._assign(
             InlineTasks(),
@@ -313,16 +316,6 @@ class BulkAssignment(WriterKind):
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         ages = {row["id"]: row["age"] for row in rows(graph, "node:Person")}
         return {name: ages[name] == 100 + number for name in ("ana", "bo")}
-
-
-def arrow_bytes(columns: dict[str, list[Any]]) -> bytes:
-    import pyarrow as pa
-
-    table = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
 
 
 @writer_kind

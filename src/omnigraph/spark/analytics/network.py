@@ -24,10 +24,9 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.exchange import BUCKETS_MAX, Shelf, Shelving, bucket_paths, read_bucket
+from omnigraph.spark.shares import fragment_groups, open_table
 from omnigraph.spark.tasks import Tasks
-from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import TableRef, TableStore
+from omnigraph.storage.tables import TableRef
 
 if TYPE_CHECKING:
     import numpy as np
@@ -206,16 +205,9 @@ def _read_tasks(
     owners: list[NodeType | EdgeType] = [*selection.nodes, *selection.edges]
     for owner in owners:
         ref = snapshot.pin(owner.key).ref
-        group: list[int] = []
-        rows = 0
-        fragments = repository.tables.open(ref).fragments
-        for at, (fragment_id, fragment) in enumerate(fragments.items(), 1):
-            group.append(fragment_id)
-            rows += fragment.physical_rows
-            if rows >= ROWS_PER_TASK or at == len(fragments):
-                weight = selection.weight if isinstance(owner, EdgeType) else None
-                yield ReadTask(scratch, uri, ref, tuple(group), owner, weight, blocks)
-                group, rows = [], 0
+        weight = selection.weight if isinstance(owner, EdgeType) else None
+        for group in fragment_groups(repository.tables.open(ref), ROWS_PER_TASK):
+            yield ReadTask(scratch, uri, ref, group, owner, weight, blocks)
 
 
 # -- on executors ----------------------------------------------------------------------------------
@@ -223,8 +215,7 @@ def _read_tasks(
 
 def shelve_rows(task: ReadTask) -> Shelf:
     """Ids of nodes by id, edges by target."""
-    location = parse_location(task.graph_uri)
-    table = TableStore(location, open_objects(location)).open(task.ref)
+    table = open_table(task.graph_uri, task.ref)
     shelving = Shelving(task.blocks)
     if isinstance(task.owner, NodeType):
         rows = table.scan(["id"], fragment_ids=task.fragment_ids)

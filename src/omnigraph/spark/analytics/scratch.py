@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
 from omnigraph.spark.intent import Intent
+from omnigraph.spark.shares import packed, unpacked
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import ObjectStore, open_objects
 
@@ -55,17 +56,10 @@ class Scratch:
         return np.concatenate([self.get(f"{name}/{b}")["values"] for b in range(blocks)])
 
     def put_table(self, name: str, table: pa.Table) -> None:
-        import pyarrow as pa
-
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        self.objects.put(f"{self.prefix}/{name}", bytes(sink.getvalue()))
+        self.objects.put(f"{self.prefix}/{name}", packed(table))
 
     def get_table(self, name: str) -> pa.Table:
-        import pyarrow as pa
-
-        return pa.ipc.open_stream(self.objects.get(f"{self.prefix}/{name}")).read_all()
+        return unpacked(self.objects.get(f"{self.prefix}/{name}"))
 
     def address(self, name: str) -> str:
         """Where an object is found by its own: a path of this machine, or a URI."""

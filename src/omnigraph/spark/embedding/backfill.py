@@ -33,6 +33,7 @@ from omnigraph.spark.embedding.tasks import (
 )
 from omnigraph.spark.intent import Intent
 from omnigraph.spark.parts import Part
+from omnigraph.spark.shares import fragment_groups
 from omnigraph.spark.tasks import Tasks
 
 ROWS_PER_PLACE: Final = 1 << 20
@@ -142,18 +143,10 @@ class Backfill:
         return units, stale
 
     def _places(self, wanted: TypeTargets, stale: tuple[str, ...]) -> Iterator[Place]:
-        repository = self._reader.repository
         ref = self._state.snapshot.pin(wanted.owner.key).ref
-        group: list[int] = []
-        rows = 0
-        fragments = repository.tables.open(ref).fragments
-        for at, (number, fragment) in enumerate(fragments.items(), 1):
-            group.append(number)
-            rows += fragment.physical_rows
-            if rows >= ROWS_PER_PLACE or at == len(fragments):
-                every = self._options.every
-                yield Place(self._scratch.uri, ref, wanted, every, tuple(group), stale)
-                group, rows = [], 0
+        table = self._reader.repository.tables.open(ref)
+        for group in fragment_groups(table, ROWS_PER_PLACE):
+            yield Place(self._scratch.uri, ref, wanted, self._options.every, group, stale)
 
     def run(
         self,

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.embed.provider import Provider, checked_unit
 from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.embedding.targets import Target, TypeTargets
-from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
+from omnigraph.spark.shares import open_table
 from omnigraph.storage.staging import membership
-from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
+from omnigraph.storage.tables import PinnedTable, TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +35,7 @@ class Place:
     """Nodes that are dealt with elsewhere."""
 
     def table(self) -> PinnedTable:
-        location = parse_location(self.graph_uri)
-        return TableStore(location, open_objects(location)).open(self.ref)
+        return open_table(self.graph_uri, self.ref)
 
     @property
     def condition(self) -> str:

@@ -1,0 +1,54 @@
+"""How stored rows are divided among tasks, and how a task opens what it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def fragment_groups(table: PinnedTable, rows: int) -> Iterator[tuple[int, ...]]:
+    """Neighbouring fragments with at least so many rows together; the last group may have less."""
+    group: list[int] = []
+    held = 0
+    for number, fragment in table.fragments.items():
+        group.append(number)
+        held += fragment.physical_rows
+        if held >= rows:
+            yield tuple(group)
+            group, held = [], 0
+    if group:
+        yield tuple(group)
+
+
+def open_store(graph_uri: str) -> TableStore:
+    """The tables of a graph, on an executor."""
+    location = parse_location(graph_uri)
+    return TableStore(location, open_objects(location))
+
+
+def open_table(graph_uri: str, ref: TableRef) -> PinnedTable:
+    return open_store(graph_uri).open(ref)
+
+
+def packed(table: pa.Table) -> bytes:
+    """A table as bytes that travel."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpacked(data: bytes) -> pa.Table:
+    import lance  # noqa: F401 - registers the type of blob columns
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(data).read_all()
