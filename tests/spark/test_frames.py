@@ -90,6 +90,10 @@ def test_violations_in_a_frame_name_the_row(tmp_path: Path, spark: SparkSession)
 
 
 def test_a_table_of_a_database_is_loaded_over_jdbc(tmp_path: Path, spark: SparkSession) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    log = str(tmp_path / "derby.log")  # the database would write it where the tests run
+    jvm.java.lang.System.setProperty("derby.stream.error.file", log)
     url = f"jdbc:derby:{tmp_path / 'db'};create=true"
     options = {"url": url, "dbtable": "people", "driver": "org.apache.derby.jdbc.EmbeddedDriver"}
     rows = spark.createDataFrame([("ana", 30), ("bo", 40)], "name string, age int")
