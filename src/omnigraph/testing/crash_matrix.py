@@ -87,13 +87,17 @@ def run_matrix(
     second_kills_max: int | None = None,
     progress: Callable[[int], None] = lambda pairs_done: None,
 ) -> Matrix:
-    """Try every pair; ``second_kills_max`` limits the kills inside the recovery of each."""
+    """Try every pair; ``second_kills_max`` limits the kills inside the recovery of each.
+
+    Whatever the limit, a recovery is killed at least once at every failpoint that any reached.
+    """
     started = time.monotonic()
     work = [(pair, n, str(place), second_kills_max) for n, pair in enumerate(pairs)]
     trials: list[Trial] = []
     for done, of_pair in enumerate(_in_processes(_try_pair, work), start=1):
         trials += of_pair
         progress(done)
+    trials += _in_processes(_try_second, list(_left_out(trials, str(place))))
     return Matrix(tuple(pairs), tuple(trials), time.monotonic() - started)
 
 
@@ -117,6 +121,25 @@ def _try_pair(work: tuple[Pair, int, str, int | None]) -> list[Trial]:
         except (Stuck, OmnigraphError) as failure:
             return [Trial(pair, None, (f"{type(failure).__name__}: {failure}",))]
     return trials
+
+
+def _left_out(trials: Sequence[Trial], place: str) -> Iterator[tuple[Pair, str, str]]:
+    """A pair for every failpoint that recoveries reached and none was killed at."""
+    killed = {trial.second[0] for trial in trials if trial.second is not None}
+    for trial in trials:
+        for name in trial.reached_in_recovery:
+            if name not in killed:
+                killed.add(name)
+                yield trial.pair, name, place
+
+
+def _try_second(work: tuple[Pair, str, str]) -> Trial:
+    pair, name, place = work
+    with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as room:
+        try:
+            return kill_recovery(kill_writer(pair, f"{room}/scene"), name)
+        except (Stuck, OmnigraphError) as failure:
+            return Trial(pair, (name, 1), (f"{type(failure).__name__}: {failure}",))
 
 
 def _chosen(first: Trial, number: int, limit: int | None) -> list[tuple[str, int]]:
