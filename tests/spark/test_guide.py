@@ -41,13 +41,13 @@ def test_every_example_that_needs_nothing_else_runs(
         program, *arguments = shlex.split(command)
         assert program == "omnigraph"
         assert run(arguments) == 0, command
+    assert omnigraph.open("people").entity("node:Person", "ana")["v"] is not None
     # In a process that starts here: the Java side resolves paths where it was started.
     script = "\n".join(text for language, text in blocks if language == "python")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     graph = omnigraph.open("people")
     assert graph.snapshot().pin("node:Person").rows == 5
-    assert graph.entity("node:Person", "ana")["v"] is not None
     assert len(Path("bad.jsonl").read_text().splitlines()) == 1
     assert list(Path("exported").glob("node-Person-*.parquet"))
 
