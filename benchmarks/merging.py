@@ -92,7 +92,7 @@ def _both_sides(place: Path) -> tuple[float, float]:
 
 def _graph(place: Path, rows: int) -> omnigraph.Graph:
     graph = omnigraph.init(place, SCHEMA)
-    graph.load({"Item": _items(range(rows), 0)}, mode="overwrite")
+    graph.load({"Item": _items(range(rows), 0)}, mode="overwrite", engine="local")
     return graph
 
 

@@ -136,7 +136,7 @@ def _filled(where: Path, rows: int) -> Graph:
     graph = omnigraph.init(where, SCHEMA)
     handles = [f"p{i}" for i in range(rows)]
     table = pa.table({"handle": handles, "email": [f"{handle}@x" for handle in handles]})
-    graph.load({"Person": table}, mode="append")
+    graph.load({"Person": table}, mode="append", engine="local")
     return graph
 
 
@@ -167,7 +167,7 @@ def _load(folder: Path) -> dict[str, float]:
     graph = omnigraph.init(folder / "graph", SCHEMA)
     used = resource.getrusage(resource.RUSAGE_SELF)
     started = perf_counter()
-    graph.load(folder / "data.jsonl", mode="append", upkeep=False)
+    graph.load(folder / "data.jsonl", mode="append", upkeep=False, engine="local")
     seconds = perf_counter() - started
     now = resource.getrusage(resource.RUSAGE_SELF)
     processor = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime

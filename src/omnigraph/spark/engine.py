@@ -26,8 +26,9 @@ Engine = Literal["auto", "spark", "local"]
 ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 ENGINE_VARIABLE: Final = "OMNIGRAPH_LOAD_ENGINE"
 
-AUTO_BYTES_MIN: Final = 16 << 20
-"""Input of more bytes is worth a Spark session."""
+AUTO_BYTES_MIN: Final = 128 << 20
+"""Input of more bytes is worth a Spark session: in process it would take longer than starting one,
+and more than a gigabyte of memory."""
 
 
 def choose_engine(engine: str | None, spec: LoadSpec) -> Engine:
