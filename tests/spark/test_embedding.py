@@ -215,7 +215,8 @@ def test_requests_are_limited_and_odd_wishes_refused(graph: Graph, provider: Pro
     graph.embed(types=["Doc"], batch=5, rate=20)
     gaps = [b - a for a, b in zip(provider.times, provider.times[1:], strict=False)]
     assert len(gaps) == 3
-    assert min(gaps[0], gaps[2]) > 0.045
+    # Fifty milliseconds apart when they are sent; the way to the server may shorten that.
+    assert min(gaps[0], gaps[2]) > 0.025
     for options in ({"batch": 0}, {"rate": -1}, {"commit_every": 0}):
         with pytest.raises(InvalidInput, match=" is "):
             graph.embed(**options)

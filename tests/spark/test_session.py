@@ -14,7 +14,7 @@ from tests.spark.inputs import SCHEMA
 
 import omnigraph
 from omnigraph.errors import InvalidInput
-from omnigraph.spark.engine import choose_engine
+from omnigraph.spark.engine import AUTO_BYTES_MIN, choose_engine
 from omnigraph.spark.java import find_java_home
 from omnigraph.spark.tasks import STALL_VARIABLE, stall_seconds
 from omnigraph.write.load import LoadSpec
@@ -87,10 +87,10 @@ def test_the_command_line_loads_on_spark_on_a_machine_without_java(tmp_path: Pat
     ("engine", "size", "expected"),
     [
         (None, 100, "local"),
-        (None, (16 << 20) + 1, "spark"),
+        (None, AUTO_BYTES_MIN + 1, "spark"),
         ("auto", 100, "local"),
         ("spark", 100, "spark"),
-        ("local", (16 << 20) + 1, "local"),
+        ("local", AUTO_BYTES_MIN + 1, "local"),
     ],
 )
 def test_the_engine_follows_the_size_of_the_input_unless_it_is_named(
