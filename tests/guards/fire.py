@@ -10,6 +10,7 @@ from typing import Any
 from tests.guards.support import PATH, TYPE, content, new_store, properties, rows
 
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.lance_errors import CommitRefused
 
 COUNTERS = [f"counter-{n}" for n in range(6)]
@@ -42,7 +43,7 @@ def compact(directory: Path, stop: Any, barrier: Any) -> int:
     store, done = new_store(directory), 0
     barrier.wait(60)
     while not stop.is_set():
-        staged = staging.stage_compaction(store.open_newest(PATH), properties("compaction"))
+        staged = stage_compaction(store.open_newest(PATH), properties("compaction"))
         if staged is not None:
             try:
                 store.commit(staged)

@@ -25,6 +25,7 @@ from tests.guards.support import (
 
 from omnigraph.errors import CorruptData
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.relocation import relocated
 from omnigraph.storage.tables import PinnedTable, TableStore
@@ -117,7 +118,7 @@ def test_a_handle_that_was_checked_out_writes_to_the_wrong_place(store: TableSto
 
 
 def test_lances_own_compaction_breaks_the_inherited_indexes_of_a_branch(store: TableStore) -> None:
-    """Why ``staging.stage_compaction`` commits a ``Rewrite`` of its own, here shown to be safe."""
+    """Why ``compaction.stage_compaction`` commits a ``Rewrite`` of its own, shown safe here."""
     branch = _indexed_branch(store, "01BRANCH")
     path = str(Path(store.location.path, branch.ref.dataset_path))
     lance.dataset(path).optimize.compact_files(target_rows_per_fragment=100)
@@ -125,7 +126,7 @@ def test_lances_own_compaction_breaks_the_inherited_indexes_of_a_branch(store: T
         lance.dataset(path).to_table(filter="id = 'a'")
 
     safe = _indexed_branch(store, "02BRANCH")
-    compaction = staging.stage_compaction(safe, properties())
+    compaction = stage_compaction(safe, properties())
     assert compaction is not None
     safe = store.commit(compaction)
     assert safe.scan(["id"], "id = 'a'")["id"].to_pylist() == ["a"]

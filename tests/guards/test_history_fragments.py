@@ -21,7 +21,7 @@ from omnigraph.manifest.rows import (
     rows_to_arrow,
 )
 from omnigraph.manifest.state import current_fragments, history_fragments, load_state
-from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 
@@ -89,7 +89,7 @@ def test_native_compaction_may_fill_the_column_in(store: TableStore) -> None:
     The content stays right, but every fragment would have to be read to find the current rows.
     """
     table = manifest_with_history(store)
-    compaction = staging.stage_compaction(table, properties())
+    compaction = stage_compaction(table, properties())
     assert compaction is not None
     table = store.commit(compaction)
 

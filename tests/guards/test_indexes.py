@@ -23,6 +23,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import indexing, staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.indexing import stage_drop_indexes
 from omnigraph.storage.tables import PinnedTable, TableStore
 
@@ -74,7 +75,7 @@ def test_an_index_never_answers_with_a_replaced_value(
         assert "a" not in ids(table, f"n = {old}", covered=covered)
     assert ids(table, "n = 8", covered=covered) == ["a"]
 
-    compaction = staging.stage_compaction(table, properties())
+    compaction = stage_compaction(table, properties())
     assert compaction is not None
     table = store.commit(compaction)
     # Rewritten fragments are no longer covered: scanned, not answered from the old index.
@@ -164,17 +165,17 @@ def test_an_index_on_an_empty_table_serves_rows_that_come_later(store: TableStor
     assert table.scan(["id"], "id = 'b'")["id"].to_pylist() == ["b"]
 
 
-def test_index_fields_that_changed_are_named_in_every_update(store: TableStore) -> None:
-    """What ``staging._changing_fields`` says, and that leaving it out changes no answer here.
+def test_every_index_field_is_named_as_changed_in_every_update(store: TableStore) -> None:
+    """What ``staging.stage_fragments`` says, and that leaving it out changes no answer here.
 
     Lance's own builder names the changed columns; should a later version use the list, it is
-    there and right.
+    there and right: a replaced row is a new row, also to an index of ids.
     """
     table = built_here(store, "BTREE")
     staged = staging.stage_update(table, rows(["a", "b"], 7), properties(), type_key=TYPE)
     operation = staged.transaction.operation
     fields = {f.id(): f.name() for f in table.dataset.lance_schema.fields()}
-    assert [fields[i] for i in operation.fields_for_preserving_frag_bitmap] == ["n", "s"]
+    assert [fields[i] for i in operation.fields_for_preserving_frag_bitmap] == ["id", "n", "s"]
 
     bare: Any = replace(operation, fields_for_preserving_frag_bitmap=[])
     landed = store.commit(staged_by_hand(table, bare))

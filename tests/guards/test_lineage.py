@@ -10,6 +10,7 @@ import pyarrow as pa
 from tests.guards.support import fork, insert, properties, several_fragments, upsert
 
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.delta import gather
 from omnigraph.storage.places import addresses
 from omnigraph.storage.tables import PinnedTable, TableStore
@@ -40,7 +41,7 @@ def test_the_newest_fragment_that_names_a_row_holds_it(store: TableStore) -> Non
         check_places(table)
     branch = upsert(store, fork(store, table, "01BRANCH"), ["b", "other"], 9)
     check_places(branch)
-    compacted = staging.stage_compaction(table, properties())
+    compacted = stage_compaction(table, properties())
     assert compacted is not None
     table = store.commit(compacted)
     check_places(table)

@@ -27,6 +27,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 CREATED, UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
@@ -124,11 +125,11 @@ def test_leading_row_ids_may_be_given_and_the_rest_is_new(store: TableStore) -> 
 
 
 def test_compaction_keeps_row_ids_and_versions(store: TableStore) -> None:
-    """Depends on it: ``staging.stage_compaction``."""
+    """Depends on it: ``compaction.stage_compaction``."""
     table = upsert(store, several_fragments(store), ["a", "e", "new"], 1)
     table = store.commit(staging.stage_delete(table, pa.array(["c"]), properties()))
     before, rows_before = identities(table), content(table)
-    staged = staging.stage_compaction(table, properties())
+    staged = stage_compaction(table, properties())
     assert staged is not None
 
     landed = store.commit(staged)
@@ -164,7 +165,7 @@ def test_compaction_leaves_excluded_fragments_alone(store: TableStore) -> None:
 
 def test_a_single_fragment_is_not_compacted(store: TableStore) -> None:
     """Upkeep comes to rest: it never rewrites a fragment onto itself."""
-    assert staging.stage_compaction(one_fragment(store), properties()) is None
+    assert stage_compaction(one_fragment(store), properties()) is None
 
 
 def test_overwrite_and_restore_never_hand_out_a_row_id_again(store: TableStore) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.guards.support import SHAPES, TYPE, content, insert, properties, rows
 
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.lance_errors import CommitRefused
 from omnigraph.storage.tables import PinnedTable, StagedWrite, TableStore
 
@@ -105,7 +106,7 @@ def test_compaction_and_a_write_exclude_each_other(
 ) -> None:
     """Depends on it: ``write/upkeep.py`` compacts while others write."""
     pinned = shape(store)
-    compaction, write = staging.stage_compaction(pinned, properties()), kind(pinned)
+    compaction, write = stage_compaction(pinned, properties()), kind(pinned)
     assert compaction is not None
     winner, loser = (compaction, write) if compaction_first else (write, compaction)
 
@@ -127,7 +128,7 @@ def test_a_stale_write_is_refused_after_any_number_of_versions(
     stale = kind(pinned)
     table = insert(store, pinned, ["passing"])
     table = store.commit(staging.stage_delete(table, pa.array(["passing"]), properties()))
-    compaction = staging.stage_compaction(table, properties())
+    compaction = stage_compaction(table, properties())
     assert compaction is not None
     table = store.commit(compaction)
     before = content(table)

@@ -27,6 +27,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.indexing import IndexSpec, stage_drop_indexes, stage_indexes
 from omnigraph.storage.lance_errors import TableExists
 from omnigraph.storage.locations import parse_location
@@ -84,7 +85,7 @@ def test_a_commit_leaves_older_handles_as_they_were(store: TableStore) -> None:
     before = content(table)
     for n in range(3):
         newest = insert(store, store.open_newest(PATH), [f"x{n}"])
-    compaction = staging.stage_compaction(newest, properties())
+    compaction = stage_compaction(newest, properties())
     assert compaction is not None
     store.commit(compaction)
 
@@ -103,7 +104,7 @@ def test_every_kind_of_write_leaves_its_uuid_and_operation(store: TableStore) ->
         lambda t, p: staging.stage_delete(t, pa.array(["b"]), p),
         lambda t, p: stage_indexes(t, [IndexSpec("n", "BTREE")], p),
         lambda t, p: stage_drop_indexes(t, ["n_btree"], p),
-        lambda t, p: staging.stage_compaction(t, p),
+        lambda t, p: stage_compaction(t, p),
         lambda t, p: staging.stage_restore(t, t.ref.version - 1, 0, p),
         lambda t, p: staging.stage_overwrite(t, rows(["z"]), p, type_key=TYPE),
     ]

@@ -21,6 +21,7 @@ from tests.guards.support import (
 )
 
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.delta import NEW, OLD, common_ancestor, row_pairs
 from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
 
@@ -47,7 +48,7 @@ def step(store: TableStore, table: PinnedTable, rng: random.Random) -> PinnedTab
             whole = rows(sorted({*fresh, *some}), value)
             return store.commit(staging.stage_overwrite(table, whole, properties(), type_key=TYPE))
         case 4:
-            staged_or_none = staging.stage_compaction(table, properties())
+            staged_or_none = stage_compaction(table, properties())
             return table if staged_or_none is None else store.commit(staged_or_none)
         case 5:
             drifted = upsert(store, table, fresh, value + 100)  # a write that is undone
@@ -99,7 +100,7 @@ def test_only_what_was_touched_is_named(tmp_path: Path) -> None:
     branch = fork(store, table, "01BRANCH")
     branch = upsert(store, branch, ["k1", "new"], 1)
     main = upsert(store, table, ["k2"], 2)
-    compacted = staging.stage_compaction(main, properties())
+    compacted = stage_compaction(main, properties())
     assert compacted is not None
 
     pairs = row_pairs(store, store.commit(compacted).ref, branch.ref)

@@ -16,6 +16,7 @@ from tests.storage.file_limit import files_of_at_most
 
 from omnigraph.errors import StorageFailure, StorageFull
 from omnigraph.storage import staging, written
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.tables import PinnedTable, StagedWrite, TableStore
 
@@ -86,7 +87,7 @@ def test_a_whole_write_is_never_refused(store: TableStore, branch: bool) -> None
 
 def test_a_compaction_is_never_refused_without_a_reason(store: TableStore) -> None:
     table = support.on_a_nested_branch(store)
-    compaction = staging.stage_compaction(table, P)
+    compaction = stage_compaction(table, P)
     assert compaction is not None
     assert support.content(store.commit(compaction)) == support.content(table)
 

@@ -24,6 +24,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit, TablePin
 from omnigraph.manifest.state import current_fragments
 from omnigraph.storage import staging
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.tables import OPERATION_PROPERTY, PinnedTable
 
@@ -89,7 +90,7 @@ class _Writer:
     def compact(self) -> None:
         pin, table = self._look()
         operation_id = new_ulid()
-        staged = staging.stage_compaction(table, {OPERATION_PROPERTY: operation_id})
+        staged = stage_compaction(table, {OPERATION_PROPERTY: operation_id})
         if staged is not None:
             self._publish(operation_id, PreparedTable(pin, staged), None)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.schema.support import MUS
 
 import omnigraph
 from omnigraph.errors import (
@@ -27,22 +28,6 @@ from omnigraph.storage import failpoints
 from omnigraph.syntax import SourceError
 from omnigraph.testing.inline_tasks import BulkGraph
 
-MUS = """
-node Curator {
-  handle: String @key
-  age: I32?
-  email: String? @unique
-  level: enum(junior, senior)?
-  tags: [String]?
-}
-node Hall {
-  code: String @key
-  capacity: U32?
-  @range(capacity, 1..500)
-}
-edge Mentors: Curator -> Curator { since: Date? }
-edge Guards: Curator -> Hall @card(0..2)
-"""
 DATA = [
     {"type": "Curator", "data": {"handle": "ada", "age": 36, "email": "a@m", "level": "senior"}},
     {"type": "Curator", "data": {"handle": "bob", "level": "junior", "tags": ["x", "y"]}},

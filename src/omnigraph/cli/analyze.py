@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import UriArgument
+from omnigraph.cli.arguments import MasterOption, UriArgument, use_master
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
@@ -92,17 +91,13 @@ def analyze(
         ),
     ] = None,
     message: MessageOption = None,
-    master: Annotated[
-        str | None,
-        typer.Option("--master", metavar="URL", help="The Spark master.", show_default=False),
-    ] = None,
+    master: MasterOption = None,
 ) -> Result:
     """Run a graph algorithm over a branch or a commit; large graphs are analysed on Spark."""
     location = call.address(uri)
     if write:
         call.echo(location)
-    if master is not None:
-        os.environ["OMNIGRAPH_SPARK_MASTER"] = master  # read when the session starts
+    use_master(master)
     graph = omnigraph.open(location.uri, read_only=not write)
     given = {
         "sources": sources or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,16 @@ PageTokenOption = Annotated[
     str | None,
     typer.Option("--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False),
 ]
+MasterOption = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="The Spark master.", show_default=False),
+]
+
+
+def use_master(master: str | None) -> None:
+    """Let the session of this process, which is not started yet, run on this master."""
+    if master is not None:
+        os.environ["OMNIGRAPH_SPARK_MASTER"] = master
 
 
 def type_key(entity: str, type_name: str) -> str:

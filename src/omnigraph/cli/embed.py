@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Annotated
 
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import BranchOption, UriArgument
+from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
@@ -51,10 +50,7 @@ def embed(
         ),
     ] = None,
     message: MessageOption = None,
-    master: Annotated[
-        str | None,
-        typer.Option("--master", metavar="URL", help="The Spark master.", show_default=False),
-    ] = None,
+    master: MasterOption = None,
 ) -> Result:
     """Make the vectors of @embed properties that are missing or whose text has changed.
 
@@ -62,8 +58,7 @@ def embed(
     """
     location = call.address(uri)
     call.echo(location)
-    if master is not None:
-        os.environ["OMNIGRAPH_SPARK_MASTER"] = master  # read when the session starts
+    use_master(master)
     started = time.perf_counter()
     found = omnigraph.open(location.uri).embed(
         branch,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import BranchOption, UriArgument
+from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
@@ -96,17 +95,11 @@ def load(
             "--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."
         ),
     ] = "fail",
-    master: Annotated[
-        str | None,
-        typer.Option(
-            "--master", metavar="URL", help="The Spark master to load on.", show_default=False
-        ),
-    ] = None,
+    master: MasterOption = None,
 ) -> Result:
     """Load records as one commit. All of the input is checked before anything is written."""
     graph = open_for_load(call, uri, mode)
-    if master is not None:
-        os.environ["OMNIGRAPH_SPARK_MASTER"] = master  # read when the session starts
+    use_master(master)
     started = time.perf_counter()
     result = graph.load(
         data,

@@ -12,9 +12,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import Contention, KeyConflict
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.lance_errors import CommitRefused, TableExists, TableNotFound
 from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
-from omnigraph.storage.staging import stage_compaction, stage_insert
+from omnigraph.storage.staging import stage_insert
 from omnigraph.storage.tables import PinnedTable, TableStore
 from omnigraph.storage.tiers import needs_compaction
 

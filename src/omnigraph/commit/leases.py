@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Final
 
-from omnigraph.commit.ownership import Owner, is_certainly_dead, lease_seconds, this_process
-from omnigraph.errors import ObjectNotFound, OmnigraphError
+from omnigraph.commit.ownership import Owner, is_certainly_dead
+from omnigraph.commit.renewal import Renewal
+from omnigraph.errors import ObjectNotFound
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -27,38 +26,19 @@ log = logging.getLogger("omnigraph.leases")
 PREFIX: Final = "__leases"
 SILENT_S_MAX: Final = 3_600.0
 """A lease of another host that was not renewed for this long is nobody's any more."""
-RENEWALS_PER_LEASE: Final = 3
 
 
 @contextmanager
 def held(repository: Repository, snapshot: SnapshotPins) -> Iterator[SnapshotPins]:
     """Keep a state readable for as long as the block runs."""
-    path = f"{PREFIX}/{new_ulid()}.json"
-    body = {
-        "owner": asdict(this_process()),
-        "branch": snapshot.branch.incarnation,
-        "version": snapshot.manifest_version,
-    }
-    over = threading.Event()
-
-    def renew() -> None:
-        renewals = 0
-        while not over.wait(lease_seconds() / RENEWALS_PER_LEASE):
-            renewals += 1
-            try:
-                repository.objects.put(path, json.dumps({**body, "renewals": renewals}).encode())
-            except OmnigraphError as error:
-                log.warning("could not renew %s: %s", path, error.message)
-
-    repository.objects.put(path, json.dumps(body).encode())
-    thread = threading.Thread(target=renew, name="omnigraph-lease", daemon=True)
-    thread.start()
+    about = {"branch": snapshot.branch.incarnation, "version": snapshot.manifest_version}
+    lease = Renewal(repository.objects, f"{PREFIX}/{new_ulid()}.json", about)
+    lease.start()
     try:
         yield snapshot
     finally:
-        over.set()
-        thread.join()
-        repository.objects.delete(path)
+        lease.stop()
+        repository.objects.delete(lease.path)
 
 
 def held_versions(repository: Repository) -> dict[str, set[int]]:

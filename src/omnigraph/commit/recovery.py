@@ -35,7 +35,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, Kind, Row, TablePin
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.staging import stage_restore
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, TableRef
+from omnigraph.storage.tables import TableRef, operation_properties
 
 log = logging.getLogger("omnigraph.recovery")
 
@@ -282,7 +282,7 @@ class Recovery:
         if done and last.uuid is not None:
             restored, transaction = drift.newest, last.uuid
         else:
-            properties = {OPERATION_PROPERTY: rollback, KIND_PROPERTY: "restore"}
+            properties = operation_properties(rollback, "restore")
             newest = self._store.open(drift.newest)
             staged = stage_restore(newest, pin.ref.version, pin.rows, properties)
             hit("recovery.before_restore")

@@ -34,7 +34,7 @@ from omnigraph.storage.lance_errors import AmbiguousOutcome, TableExists, TableN
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.paths import table_path
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY
+from omnigraph.storage.tables import operation_properties
 
 log = logging.getLogger("omnigraph.init")
 
@@ -112,7 +112,7 @@ def create_table(
 
     ``suffix`` tells a second table of one lifetime, on another branch, from the first.
     """
-    properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: kind}
+    properties = operation_properties(operation_id, kind)
     columns = table_schema(entity_type)
     try:
         path = table_path(entity_type.key)
@@ -147,7 +147,7 @@ def _create_manifest(
     repository.tables.create(
         MANIFEST_PATH,
         manifest_schema(stamp(new_ulid())),
-        {OPERATION_PROPERTY: commit.commit_id, KIND_PROPERTY: "init"},
+        operation_properties(commit.commit_id, "init"),
         rows_to_arrow(rows),
     )
 

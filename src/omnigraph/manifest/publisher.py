@@ -36,12 +36,7 @@ from omnigraph.manifest.state import (
 )
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import AmbiguousOutcome, CommitRefused, translated
-from omnigraph.storage.tables import (
-    KIND_PROPERTY,
-    OPERATION_PROPERTY,
-    StagedWrite,
-    TableStore,
-)
+from omnigraph.storage.tables import StagedWrite, TableStore, operation_properties
 from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX, choose_fragments
 
 ATTEMPTS_MIN = 5  # tried at least this often, however slow the store is
@@ -243,7 +238,7 @@ def _with_row_ids(fragment: Any, relocated: Any) -> Any:
 def _transaction(state: ManifestState, operation: Any, publication: Publication) -> Any:
     from lance import Transaction
 
-    properties = {OPERATION_PROPERTY: publication.operation_id, KIND_PROPERTY: "publish"}
+    properties = operation_properties(publication.operation_id, "publish")
     return Transaction(state.version, operation, transaction_properties=properties)
 
 

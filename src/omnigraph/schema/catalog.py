@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Final
 
@@ -273,6 +273,12 @@ class AcceptedSchema:
             hint = did_you_mean(key, known)
             raise TypeNotFound(f"there is no type `{key}`" + (f"; {hint}" if hint else ""))
         return found
+
+    def with_type(self, item: NodeType | EdgeType) -> AcceptedSchema:
+        """The schema with another version of one of its types, or with one more."""
+        if isinstance(item, NodeType):
+            return replace(self, nodes={**self.nodes, item.name: item})
+        return replace(self, edges={**self.edges, item.name: item})
 
     def edge(self, word: str) -> EdgeType | None:
         """The edge type of this name, whatever the case of its letters."""

@@ -19,19 +19,12 @@ def with_revived(
     properties: Mapping[str, Iterable[Property]],
 ) -> AcceptedSchema:
     """The accepted schema with these types, and these properties by type key, in it again."""
-    nodes, edges = dict(accepted.nodes), dict(accepted.edges)
     for item in types:
-        if isinstance(item, NodeType):
-            nodes[item.name] = item
-        else:
-            edges[item.name] = item
+        accepted = accepted.with_type(item)
     for key, found in properties.items():
-        kind, _, name = key.partition(":")
-        if kind == "node":
-            nodes[name] = replace(nodes[name], properties=_with(nodes[name], found))
-        else:
-            edges[name] = replace(edges[name], properties=_with(edges[name], found))
-    return replace(accepted, nodes=nodes, edges=edges)
+        owner = accepted.type(key)
+        accepted = accepted.with_type(replace(owner, properties=_with(owner, found)))
+    return accepted
 
 
 def _with(owner: NodeType | EdgeType, found: Iterable[Property]) -> dict[str, Property]:

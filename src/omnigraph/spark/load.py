@@ -50,7 +50,7 @@ from omnigraph.spark.stored import shelve_stored, stored_tasks
 from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.staging import stage_fragments, stage_replacement
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, StagedWrite, TableRef
+from omnigraph.storage.tables import StagedWrite, TableRef, operation_properties
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import (
     edges_that_must_not_appear,
@@ -133,7 +133,7 @@ class SparkLoad:
         self._schema: AcceptedSchema = attempt.schema
         self._schema_hash = attempt.snapshot.schema_hash
         self._operation_id = new_ulid()
-        self._intent = Intent(self._repository.objects, self._operation_id, self._repository.clock)
+        self._intent = Intent(self._repository.objects, self._operation_id)
         self._parts: list[Part] = []
         self._frames: list[Frame] = []
         self._targets: dict[str, _Target] = {}
@@ -331,7 +331,7 @@ class SparkLoad:
         refs = self._current_refs(attempt)
         findings = self._checked(attempt)
         operation_id = new_ulid()
-        properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: info.kind}
+        properties = operation_properties(operation_id, info.kind)
         tables = []
         for key in sorted(self.rows_written):
             staged = self._stage_table(key, refs[key], findings, properties)

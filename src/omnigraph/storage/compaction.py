@@ -1,4 +1,4 @@
-"""Compaction of whole tables: small fragments together, deleted rows gone, in bounded pieces.
+"""Compaction: small fragments together, deleted rows gone, in bounded pieces.
 
 Owns which fragments are worth rewriting when somebody asks for it (``tiers`` decides what upkeep
 does unasked) and the pieces of work in which it is done. A piece stays good for as long as the
@@ -15,6 +15,7 @@ from typing import Any, Final
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.staging import stage_maintenance
 from omnigraph.storage.tables import PinnedTable, StagedWrite
+from omnigraph.storage.tiers import choose_fragments
 
 FRAGMENT_ROWS: Final = 1 << 20
 """Rows of a fragment that is as large as it should be: opening costs 0.15 ms per fragment."""
@@ -38,21 +39,45 @@ class Piece:
 
 def rewrite_pieces(table: PinnedTable) -> list[Piece]:
     """Rewrite what is worth it, one piece after the other."""
-    return [rewrite_piece(table, task) for task in plan_pieces(table)]
+    return [rewrite_piece(table, work) for work in plan_pieces(table)]
 
 
 def plan_pieces(table: PinnedTable) -> list[str]:
     """What is worth rewriting, as pieces of work that any process can do."""
-    from lance.optimize import Compaction
+    return _plan(
+        table,
+        {
+            "target_rows_per_fragment": FRAGMENT_ROWS,
+            "materialize_deletions_threshold": DELETED_SHARE_MAX,
+            "batch_size": BATCH_ROWS,
+            "num_threads": 1,
+        },
+    )
 
-    options: dict[str, Any] = {
-        "target_rows_per_fragment": FRAGMENT_ROWS,
-        "materialize_deletions_threshold": DELETED_SHARE_MAX,
-        "batch_size": BATCH_ROWS,
-        "num_threads": 1,
+
+def drop_deleted(table: PinnedTable) -> list[Piece]:
+    """Rewrite every fragment that has deleted rows, however few."""
+    whole = [f for f, about in table.fragments.items() if not about.num_deletions]
+    options = {"materialize_deletions_threshold": 0.0, "excluded_fragment_ids": whole}
+    return [rewrite_piece(table, work) for work in _plan(table, options)]
+
+
+def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> StagedWrite | None:
+    """Upkeep's own: small fragments together; None when nothing is worth it.
+
+    Large fragments are left alone (see ``tiers``), so that the cost of upkeep follows what was
+    written, not what is stored.
+    """
+    sizes = {fragment_id: f.physical_rows for fragment_id, f in table.fragments.items()}
+    chosen = choose_fragments(sizes)
+    if len(chosen) < 2:
+        return None
+    options = {
+        "excluded_fragment_ids": [f for f in sizes if f not in chosen],
+        "target_rows_per_fragment": max(sum(sizes[f] for f in chosen), 1) + 1,
     }
-    with translated(f"compacting {table.ref.path}"):
-        return [task.json() for task in Compaction.plan(table.dataset, options).tasks]
+    pieces = [rewrite_piece(table, work) for work in _plan(table, options)]
+    return stage_pieces(table, pieces, properties)
 
 
 def rewrite_piece(table: PinnedTable, work: str) -> Piece:
@@ -75,6 +100,13 @@ def stage_pieces(
     groups = [LanceOperation.RewriteGroup(list(piece.old), list(piece.new)) for piece in pieces]
     operation = LanceOperation.Rewrite(groups, [])
     return stage_maintenance(table, "compaction", Transaction, operation, properties)
+
+
+def _plan(table: PinnedTable, options: dict[str, Any]) -> list[str]:
+    from lance.optimize import Compaction
+
+    with translated(f"compacting {table.ref.path}"):
+        return [task.json() for task in Compaction.plan(table.dataset, options).tasks]
 
 
 def _content(fragment: Any) -> Any:

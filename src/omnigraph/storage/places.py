@@ -2,8 +2,8 @@
 
 Lance answers this with an index that it makes anew for every version of a table, at a cost that
 follows the table. Here what a fragment says about its row ids, which never changes, is kept per
-fragment: mostly a plain range. A row that was replaced is named by its old and its new fragment;
-fragment ids only grow, so the newest fragment that names a row holds it.
+fragment: mostly a plain range. A fragment that was rewritten names its rows again; fragment ids
+only grow, so the newest fragment that names a row holds it.
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.storage.columns import commit_unpublished
+from omnigraph.storage.compaction import Piece, drop_deleted, stage_pieces
 from omnigraph.storage.indexing import stage_drop_indexes, stored_indexes
 from omnigraph.storage.lance_errors import translated
-from omnigraph.storage.staging import stage_maintenance, write_rows
+from omnigraph.storage.staging import write_rows
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 
@@ -22,46 +23,20 @@ def rewrite_fork(
     store: TableStore, table: PinnedTable, properties: Mapping[str, str]
 ) -> PinnedTable:
     """The fork with files of its own only, without indexes, which upkeep builds again."""
-    from lance import LanceOperation
-
     dropped = stage_drop_indexes(table, stored_indexes(table), properties)
     if dropped is not None:
         table = commit_unpublished(store, dropped)
-    groups = _without_deletions(table)
-    if groups:
-        table = _moved(store, table, LanceOperation.Rewrite(groups, []), properties)
-    groups = [_copied(table, fragment) for fragment in table.fragments.values()]
-    if groups:
-        table = _moved(store, table, LanceOperation.Rewrite(groups, []), properties)
-    return table
+    # First what has deleted rows: only Lance can tell the stamps of those that are left.
+    compacted = stage_pieces(table, drop_deleted(table), properties)
+    if compacted is not None:
+        table = commit_unpublished(store, compacted)
+    pieces = [_copied(table, fragment) for fragment in table.fragments.values()]
+    copied = stage_pieces(table, pieces, properties)
+    return table if copied is None else commit_unpublished(store, copied)
 
 
-def _moved(
-    store: TableStore, table: PinnedTable, operation: Any, properties: Mapping[str, str]
-) -> PinnedTable:
-    from lance import Transaction
-
-    staged = stage_maintenance(table, "rewrite", Transaction, operation, properties)
-    return commit_unpublished(store, staged)
-
-
-def _without_deletions(table: PinnedTable) -> list[Any]:
-    """Fragments with deleted rows, compacted: only Lance can tell the stamps of what is left."""
-    from lance import LanceOperation
-    from lance.optimize import Compaction
-
-    with translated(f"rewriting {table.ref.path}"):
-        whole = [f for f, about in table.fragments.items() if not about.num_deletions]
-        options = {"materialize_deletions_threshold": 0.0, "excluded_fragment_ids": whole}
-        plan = Compaction.plan(table.dataset, options)
-        results = [task.execute(table.dataset) for task in plan.tasks]
-    return [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
-
-
-def _copied(table: PinnedTable, fragment: Any) -> Any:
+def _copied(table: PinnedTable, fragment: Any) -> Piece:
     """One fragment without deleted rows, written again as it is."""
-    from lance import LanceOperation
-
     names = [field.name for field in table.dataset.schema]
     with translated(f"rewriting {table.ref.path}"):
         rows = table.dataset.get_fragment(fragment.id).to_table(columns=names)
@@ -72,4 +47,4 @@ def _copied(table: PinnedTable, fragment: Any) -> Any:
         created_at_version_meta=fragment.created_at_version_meta,
         last_updated_at_version_meta=fragment.last_updated_at_version_meta,
     )
-    return LanceOperation.RewriteGroup([fragment], [kept])
+    return Piece((fragment,), (kept,))

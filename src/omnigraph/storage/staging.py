@@ -28,7 +28,6 @@ from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import addresses
 from omnigraph.storage.tables import PinnedTable, StagedWrite
-from omnigraph.storage.tiers import choose_fragments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -231,35 +230,6 @@ def stage_restore(
     )
 
 
-def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> StagedWrite | None:
-    """Rewrite small fragments together; None when nothing is worth it.
-
-    Row ids and version columns stay. Large fragments are left alone (see ``tiers``), so that the
-    cost of upkeep follows what was written, not what is stored.
-    """
-    from lance import LanceOperation, Transaction
-    from lance.optimize import Compaction
-
-    sizes = {fragment_id: f.physical_rows for fragment_id, f in table.fragments.items()}
-    chosen = choose_fragments(sizes)
-    if len(chosen) < 2:
-        return None
-    with translated(f"compacting {table.ref.path}"):
-        plan = Compaction.plan(
-            table.dataset,
-            {
-                "excluded_fragment_ids": [f for f in sizes if f not in chosen],
-                "target_rows_per_fragment": max(sum(sizes[f] for f in chosen), 1) + 1,
-            },
-        )
-        results = [task.execute(table.dataset) for task in plan.tasks]
-    if not results:
-        return None
-    groups = [LanceOperation.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]
-    operation = LanceOperation.Rewrite(groups, [])
-    return stage_maintenance(table, "compaction", Transaction, operation, properties)
-
-
 # -- inside ---------------------------------------------------------------------------------------
 
 
@@ -320,8 +290,8 @@ def stage_fragments(
             removed_fragment_ids=list(gone),
             updated_fragments=list(current.values()),
             new_fragments=list(new),
-            # Indexes on these columns must not claim to cover the rewritten rows.
-            fields_for_preserving_frag_bitmap=_changing_fields(table),
+            # No index may claim to cover rows that were written again: to it they are new ones.
+            fields_for_preserving_frag_bitmap=[f.id() for f in table.dataset.lance_schema.fields()],
         )
     else:
         operation = LanceOperation.Merge(list(new), table.dataset.lance_schema)
@@ -402,11 +372,6 @@ def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, An
     for field in kept:
         rows = rows.append_column(field, found[field.name].cast(field.type).take(at))
     return rows
-
-
-def _changing_fields(table: PinnedTable) -> list[int]:
-    """The field ids that a replaced row may change: all but its id."""
-    return [f.id() for f in table.dataset.lance_schema.fields() if f.name() != "id"]
 
 
 def stage_maintenance(

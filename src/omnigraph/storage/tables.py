@@ -45,6 +45,11 @@ _session: Any = None
 _session_lock = threading.Lock()
 
 
+def operation_properties(operation_id: str, kind: str) -> dict[str, str]:
+    """What every table transaction of a write carries: recovery knows it again by this."""
+    return {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: kind}
+
+
 def lance_session() -> Any:
     """The process-wide Lance session: one bounded cache for every table of every graph."""
     global _session

@@ -21,7 +21,7 @@ from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage import staging
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
+from omnigraph.storage.tables import PinnedTable, StagedWrite, operation_properties
 from omnigraph.write.stored import StoredSnapshot
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Preparer:
         expected_head: str | None = None,
     ) -> PreparedWrite:
         """Stage an image that was checked, and collect the requirements."""
-        properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: info.kind}
+        properties = operation_properties(self._operation_id, info.kind)
         known = known or {}
         tables = [self._stage(key, image[key], properties, known.get(key)) for key in sorted(image)]
         return PreparedWrite(

@@ -16,7 +16,7 @@ from typing import Any, Final
 from omnigraph.commit.drift import find_drift
 from omnigraph.commit.leases import PREFIX as LEASES
 from omnigraph.commit.leases import dead_leases
-from omnigraph.commit.operator import Operator
+from omnigraph.commit.operator import SET_ASIDE_PREFIX, Operator
 from omnigraph.commit.ownership import Owner, is_certainly_dead
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.commit.uncovered import uncovered_drift
@@ -30,7 +30,7 @@ from omnigraph.manifest.rows import MANIFEST_PATH, Kind
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.files import Tables, hold
 from omnigraph.storage.objects import ObjectInfo
-from omnigraph.storage.paths import RECOVERY_AUDIT_PATH, STAGING_PREFIX
+from omnigraph.storage.paths import RECOVERY_AUDIT_PATH, RECOVERY_PREFIX, STAGING_PREFIX
 from omnigraph.write.retention import (
     Policy,
     keep_newest,
@@ -216,7 +216,7 @@ def _beside(
         first, _, rest = info.path.partition("/")
         if first == STAGING_PREFIX and "/" in rest:
             by_operation.setdefault(rest.partition("/")[0], []).append(info)
-        elif first not in (LEASES, "__recovery", "__recovery_set_aside"):
+        elif first not in (LEASES, RECOVERY_PREFIX, SET_ASIDE_PREFIX):
             foreign += 1
     for infos in by_operation.values():
         intent = [info for info in infos if info.path.endswith("/intent.json")]

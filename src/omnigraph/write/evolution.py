@@ -23,7 +23,6 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import (
     AcceptedSchema,
     EdgeType,
-    NodeType,
     Plan,
     PlanFacts,
     accept_schema,
@@ -171,7 +170,7 @@ class Evolution:
             image[after.key] = TypeImage(
                 reshaped(rows, before, rules), replaces_all=True, fresh=True
             )
-            reduced = with_type(reduced, rules)
+            reduced = reduced.with_type(rules)
             if pin.key in snapshot.pins and snapshot.pins[pin.key].ref == pin.ref:
                 reads[pin.key] = pin.ref
         if image:
@@ -189,13 +188,6 @@ def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityTyp
     if found is None and returns and isinstance(after, EdgeType):
         return replace(after, properties={}, unique=(), indexes=())
     return found
-
-
-def with_type(schema: AcceptedSchema, item: EntityType) -> AcceptedSchema:
-    """The schema with another version of one of its types."""
-    if isinstance(item, NodeType):
-        return replace(schema, nodes={**schema.nodes, item.name: item})
-    return replace(schema, edges={**schema.edges, item.name: item})
 
 
 def _filled(
@@ -217,7 +209,7 @@ def _filled(
         if item.property_id in known:
             continue  # the same change was made before
         item = replace(item, fill=fill)
-        after = with_type(after, replace(owner, properties={**owner.properties, name: item}))
+        after = after.with_type(replace(owner, properties={**owner.properties, name: item}))
         filled.append(f"{owner.key}.{name}")
     return after, frozenset(filled)
 

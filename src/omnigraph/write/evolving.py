@@ -23,7 +23,7 @@ from omnigraph.schema import AcceptedSchema, Plan
 from omnigraph.storage.blobs import is_blob_type
 from omnigraph.storage.columns import ColumnChange, commit_unpublished, stage_columns
 from omnigraph.storage.rewriting import rewrite_fork
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
+from omnigraph.storage.tables import PinnedTable, StagedWrite, operation_properties
 from omnigraph.write.changes import writable
 from omnigraph.write.dropped import Revived
 from omnigraph.write.purge import Purge, holders
@@ -172,7 +172,7 @@ class SchemaStaging:
 
     @property
     def _properties(self) -> dict[str, str]:
-        return {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: APPLY_KIND}
+        return operation_properties(self._operation_id, APPLY_KIND)
 
     def _stage(self, pin: TablePin, table: PinnedTable, changes: list[ColumnChange]) -> StagedWrite:
         tables, branch = self._repository.tables, self._snapshot.branch

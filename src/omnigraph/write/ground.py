@@ -26,10 +26,9 @@ from omnigraph.read.schema_changes import schema_changes
 from omnigraph.schema import AcceptedSchema, tightened
 from omnigraph.schema.merge import merge_schemas
 from omnigraph.storage.columns import commit_unpublished, stage_columns
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, ROW_ID
+from omnigraph.storage.tables import ROW_ID, operation_properties
 from omnigraph.write.changes import KnownRows
 from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict, violation_conflicts
-from omnigraph.write.evolution import with_type
 from omnigraph.write.reshape import EntityType, column_changes
 from omnigraph.write.stored import StoredSnapshot
 from omnigraph.write.three_way import ConflictKind
@@ -102,7 +101,7 @@ class Ground:
         for key, rules in self.rules.items():
             rows = self._after(key, rules, image.get(key), known.get(key))
             whole[key] = TypeImage(rows, replaces_all=True, fresh=True)
-            reduced = with_type(reduced, rules)
+            reduced = reduced.with_type(rules)
         report = Report(shown_max=VIOLATIONS_MAX)
         if self.rules:
             stored = StoredSnapshot(self.repository, self.state.snapshot)
@@ -227,7 +226,7 @@ class _TakingOver:
         if not changes:
             return replace(pin, key=after.key)
         self.remade.add(after.key)
-        properties = {OPERATION_PROPERTY: self._operation_id, KIND_PROPERTY: "merge"}
+        properties = operation_properties(self._operation_id, "merge")
         copy = tables.open(tables.fork(pin.ref, new_ulid()))
         staged = stage_columns(tables, copy, changes, properties, lambda: copy)
         landed = commit_unpublished(tables, staged)

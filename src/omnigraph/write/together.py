@@ -21,7 +21,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
+from omnigraph.storage.tables import PinnedTable, StagedWrite, operation_properties
 
 ATTEMPTS_MAX: Final = 30
 """How often a step is prepared again: cheap, because the files it names are there already."""
@@ -92,7 +92,7 @@ def _attempt(
     """Try once; returns the types that are settled."""
     transaction.enter(branch)
     operation_id = new_ulid()
-    properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: info.kind}
+    properties = operation_properties(operation_id, info.kind)
     snapshot = repository.snapshot(branch)
     pins = [snapshot.pins[k] for k in sorted(keys & snapshot.pins.keys())]
     tables = tuple(_stage(repository, branch, pins, stage, properties))

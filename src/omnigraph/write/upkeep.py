@@ -20,9 +20,9 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.storage.compaction import stage_compaction
 from omnigraph.storage.indexing import IndexSpec, stage_indexes
-from omnigraph.storage.staging import stage_compaction
-from omnigraph.storage.tables import KIND_PROPERTY, OPERATION_PROPERTY, PinnedTable, StagedWrite
+from omnigraph.storage.tables import PinnedTable, StagedWrite, operation_properties
 from omnigraph.storage.tiers import needs_compaction
 
 log = logging.getLogger("omnigraph.upkeep")
@@ -94,7 +94,7 @@ def _publish(
     if pin is None or pin.owner != branch.incarnation:
         return False  # not this branch's own copy
     operation_id = new_ulid()
-    properties = {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: INFO.kind}
+    properties = operation_properties(operation_id, INFO.kind)
     staged = stage(repository.tables.open(pin.ref), properties)
     if staged is None:
         return False

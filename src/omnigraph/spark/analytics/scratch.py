@@ -82,7 +82,7 @@ class ScratchArea:
             self._folder = tempfile.mkdtemp(prefix="omnigraph-analysis-")
             self.scratch = Scratch(self._folder, "data")
             return
-        self._intent = Intent(repository.objects, new_ulid(), repository.clock)
+        self._intent = Intent(repository.objects, new_ulid())
         self._intent.declare()
         self.scratch = Scratch(repository.location.uri, self._intent.prefix)
 

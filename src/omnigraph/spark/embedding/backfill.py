@@ -111,7 +111,7 @@ class Backfill:
             for target in wanted.targets:
                 _require_model(target.model, provider)
         repository = reader.repository
-        self._intent = Intent(repository.objects, self._name(), repository.clock)
+        self._intent = Intent(repository.objects, self._name())
         self._scratch = Scratch(repository.location.uri, self._intent.prefix)
 
     def _name(self) -> str:
