@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 
 from omnigraph.commit.holding import is_active
@@ -18,6 +19,8 @@ from omnigraph.errors import CorruptData, ObjectNotFound
 from omnigraph.ids import Clock
 from omnigraph.storage.objects import ObjectInfo, ObjectStore
 from omnigraph.storage.paths import RECOVERY_PREFIX
+
+log = logging.getLogger("omnigraph.recovery")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +96,13 @@ class PendingRecords:
         if not pending.aborted:  # an owner that gave up is waiting for nobody
             responsible.append(pending.record.owner)
         if all(owner == this_process() or is_certainly_dead(owner) for owner in responsible):
+            log.info("the owner of operation %s is gone", pending.record.operation_id)
             return True
         quiet_s = self._watch.unchanged_for(pending.path, pending.pulse)
-        return quiet_s >= lease_seconds()
+        if quiet_s < lease_seconds():
+            return False
+        log.info("operation %s was silent for %.1f s", pending.record.operation_id, quiet_s)
+        return True
 
     def is_claimed(self, pending: Pending) -> bool:
         """Whether anybody has begun to resolve a record."""

@@ -110,6 +110,8 @@ class InterfaceType(_Type):
 class _EntityType(_Type):
     """A type with entities: a table, a lifetime, and documentation."""
 
+    system_columns: ClassVar[Columns]
+
     incarnation: str = ""
     description: str | None = None
     instruction: str | None = None
@@ -138,12 +140,9 @@ class _EntityType(_Type):
             "annotations": read_annotations(body),
         }
 
-    def _system_columns(self) -> Columns:
-        raise NotImplementedError
-
     def columns(self) -> tuple[Column, ...]:
         """The table of this type: system columns, then properties in name order."""
-        system = [Column(name, PropertyType(STRING), None) for name in self._system_columns()]
+        system = [Column(name, PropertyType(STRING), None) for name in self.system_columns]
         declared = [
             Column(item.name, item.type, item.property_id) for item in self.properties.values()
         ]
@@ -153,6 +152,7 @@ class _EntityType(_Type):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeType(_EntityType):
     kind: ClassVar[TypeKind] = "node"
+    system_columns: ClassVar[Columns] = ("id",)
 
     key_columns: Columns = ()
     """Members of the key in name order; see ``key_properties`` for the order of ids."""
@@ -166,9 +166,6 @@ class NodeType(_EntityType):
         if len(self.key_columns) < 2:
             return self.key_columns
         return tuple(sorted(self.key_columns, key=lambda name: self.properties[name].origin))
-
-    def _system_columns(self) -> Columns:
-        return ("id",)
 
     def shape(self) -> Json:
         body = _EntityType.shape(self)
@@ -196,6 +193,7 @@ class NodeType(_EntityType):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeType(_EntityType):
     kind: ClassVar[TypeKind] = "edge"
+    system_columns: ClassVar[Columns] = ("id", "src", "dst")
 
     source: str
     target: str
@@ -205,9 +203,6 @@ class EdgeType(_EntityType):
     def key_properties(self) -> Columns:
         """Edges have no keys: always empty."""
         return ()
-
-    def _system_columns(self) -> Columns:
-        return ("id", "src", "dst")
 
     def shape(self) -> Json:
         body = _EntityType.shape(self)

@@ -233,13 +233,23 @@ class Schedule:
         self._violations += broken_promises(self._uri, expected)
         if not self._run.stops:  # a writer that was stopped may be told of its own recovery
             self._violations += [
-                f"operation {o} was acknowledged and recovered"
+                f"operation {o} was acknowledged and recovered{self._told_of(o)}"
                 for o in audited & account.acknowledged
             ]
         anomalies = check(history_of(repository, account))
         if anomalies:
             self._violations.append(report(anomalies))
         self._write_once_more()
+
+    def _told_of(self, operation_id: str) -> str:
+        """What the processes themselves had to say about an operation."""
+        told = [
+            f"\n  {path.stem}: {line}"
+            for path in sorted(self._room.glob("*.err"))
+            for line in path.read_text().splitlines()
+            if operation_id in line
+        ]
+        return "".join(told)
 
     def _write_once_more(self) -> None:
         """No stuck state: every type can be written."""

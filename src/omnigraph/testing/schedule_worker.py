@@ -9,6 +9,7 @@ step is in the process's ledger. The process ends by itself when the stop file e
 
 from __future__ import annotations
 
+import logging
 import random
 import sys
 import traceback
@@ -185,6 +186,8 @@ class Reader:
 
 def main(arguments: list[str]) -> int:
     role, uri, ledger_path, number, seed, stop = arguments
+    # To stderr, which the schedule keeps.
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     ledger = Ledger(Path(ledger_path), f"{role}{number}")
     first = (int(number) + 1) * OPERATIONS_MAX
     try:
