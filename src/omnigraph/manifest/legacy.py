@@ -18,7 +18,7 @@ from omnigraph.ids import encode_ulid
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.timeline import Timeline, Track
 from omnigraph.storage.lance_errors import TableNotFound
-from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
+from omnigraph.storage.tables import TableRef, TableStore
 
 COMMITS_PATH: Final = "_graph_commits.lance"
 ACTORS_PATH: Final = "_graph_commit_actors.lance"
@@ -67,37 +67,31 @@ def read_lineage(
     store: TableStore, manifest: TableRef, branch: str, schema_hash: str, graph_id: str
 ) -> Lineage:
     """The commits of a branch as older versions kept them, up to this version of its manifest."""
-    records = _rows(_open(store, COMMITS_PATH, manifest.branch))
-    told = _rows(_open(store, ACTORS_PATH, None))
+    records = _rows(store, COMMITS_PATH, manifest.branch)
+    told = _rows(store, ACTORS_PATH, None)
     actors = {row["graph_commit_id"]: row["actor_id"] for row in told}
     commits = [_commit(row, actors, schema_hash) for row in records]
     seen = [c for c in commits if (c.manifest_version or 0) <= manifest.version]
     if not seen:
-        seen = [_unrecorded(branch, manifest.version, schema_hash, graph_id)]
+        seen = [_unrecorded(branch, manifest, schema_hash, graph_id)]
     seen.sort(key=lambda c: (c.manifest_version or 0, c.created_at_us, c.commit_id))
     return Lineage(branch, tuple(seen))
 
 
-def _open(store: TableStore, path: str, ref: str | None) -> PinnedTable | None:
-    """The newest version of a dataset; None where there is not a single object of it."""
+def _rows(store: TableStore, path: str, ref: str | None) -> list[dict[str, Any]]:
+    """All rows of a dataset; none where there is not a single object of it."""
+    import pyarrow as pa
+
     try:
-        return store.open_newest(path, ref)
+        rows = store.open_newest(path, ref).scan()
     except TableNotFound as missing:
         if not store.objects.list(path):
-            return None
+            return []
         raise CorruptData(
-            f"{path} holds commits of this graph and cannot be opened: {missing.message}",
+            f"{path} holds commits of this graph and cannot be read: {missing.message}",
             remedy=f"Restore {path}/ from a backup; nothing was changed.",
             details={"path": path},
         ) from missing
-
-
-def _rows(table: PinnedTable | None) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
-    if table is None:
-        return []
-    rows = table.scan()
     at = rows.schema.get_field_index(_CREATED_AT)
     microseconds = rows[_CREATED_AT].cast(pa.timestamp("us")).cast(pa.int64())
     return list(rows.set_column(at, _CREATED_AT, microseconds).to_pylist())
@@ -125,9 +119,10 @@ def _kind(row: dict[str, Any]) -> str:
     return "write" if row["merged_parent_commit_id"] is None else "merge"
 
 
-def _unrecorded(branch: str, version: int, schema_hash: str, graph_id: str) -> Commit:
-    """The one commit of a graph that recorded none: the same for everybody who asks."""
-    digest = hashlib.sha256(f"{graph_id} {UNRECORDED}".encode()).digest()
+def _unrecorded(branch: str, manifest: TableRef, schema_hash: str, graph_id: str) -> Commit:
+    """The one commit of a branch that recorded none: the same for everybody who asks."""
+    text = f"{graph_id} {manifest.branch or MAIN} {UNRECORDED}"
+    digest = hashlib.sha256(text.encode()).digest()
     commit_id = encode_ulid(int.from_bytes(digest[:_RANDOM_BYTES], "big"))
     return Commit(
         commit_id=commit_id,
@@ -137,5 +132,5 @@ def _unrecorded(branch: str, version: int, schema_hash: str, graph_id: str) -> C
         message=UNRECORDED,
         operation_id=commit_id,
         schema_hash=schema_hash,
-        manifest_version=version,
+        manifest_version=manifest.version,
     )

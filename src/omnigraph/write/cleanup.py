@@ -131,9 +131,8 @@ def cleanup(
             carry_out(repository.objects, sweep)
         report.datasets.append(_cleaned(kept.keys.get(path, path), sweep))
     inert, others = _inert(repository, branches, others)
-    report.datasets.extend(
-        _removed(repository, path, inert[path], confirm) for path in sorted(inert)
-    )
+    for path in sorted(inert):
+        report.datasets.append(_removed(repository, path, inert[path], confirm=confirm))
     report.datasets.append(_beside(repository, others, ages, confirm=confirm))
     return report
 
@@ -154,7 +153,9 @@ def _inert(
     return inert, rest
 
 
-def _removed(repository: Repository, path: str, infos: list[ObjectInfo], confirm: bool) -> Cleaned:
+def _removed(
+    repository: Repository, path: str, infos: list[ObjectInfo], *, confirm: bool
+) -> Cleaned:
     """One of them, which goes as a whole."""
     if confirm:
         for info in infos:
