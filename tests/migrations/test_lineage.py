@@ -246,9 +246,27 @@ def _reclaimed(graph: Graph, *, confirm: bool = False) -> set[str]:
     return {one.type_key for one in report.datasets if one.type_key.startswith("_graph")}
 
 
-def test_a_backup_of_an_old_graph_is_whole_and_can_be_upgraded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_backup_of_an_old_graph_is_whole_and_follows_the_upgrade(
+    tmp_path: Path, version: int
+) -> None:
+    told = old_graph(tmp_path / "g", version)
+    omnigraph.open(tmp_path / "g", read_only=True).backup(tmp_path / "backup")
+    backup = omnigraph.open(tmp_path / "backup", read_only=True)
+    assert (format_of(backup), backup.check().healthy) == (version, True)
+    graph = omnigraph.open(tmp_path / "g")
+    graph.upgrade(apply=True)
+    graph.backup(tmp_path / "backup")
+    shutil.rmtree(tmp_path / "g")
+    copy = omnigraph.open(tmp_path / "backup")
+    for branch in ("main", SIDE):
+        assert lineage(copy.commits(branch=branch)) == lineage(told[branch])
+    assert copy.check().healthy
+
+
+def test_an_old_backup_is_a_graph_that_can_be_upgraded(tmp_path: Path) -> None:
     told = old_graph(tmp_path / "g", 2)
-    omnigraph.open(tmp_path / "g", read_only=True).backup(tmp_path / "copy")
+    omnigraph.open(tmp_path / "g", read_only=True).clone(tmp_path / "copy")
     shutil.rmtree(tmp_path / "g")
     copy = omnigraph.open(tmp_path / "copy")
     copy.upgrade(apply=True)

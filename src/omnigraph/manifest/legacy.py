@@ -9,13 +9,13 @@ error: taken for "no commits" it would lose the history of a graph for good. Not
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.errors import CorruptData
 from omnigraph.ids import encode_ulid
-from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.manifest.rows import MAIN, Commit, TablePin
 from omnigraph.manifest.timeline import Timeline, Track
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.tables import TableRef, TableStore
@@ -31,6 +31,7 @@ INERT_SINCE: Final = {
 """Datasets of older versions, and the version from which on nothing reads them."""
 UNRECORDED: Final = "what was there before commits were recorded"
 _CREATED_AT: Final = "created_at"
+_ULID_BYTES: Final = 16
 _RANDOM_BYTES: Final = 10  # of an id: what is not its time
 
 
@@ -61,6 +62,13 @@ def recorded_timeline(timeline: Timeline, lineage: Lineage) -> RecordedTimeline:
     commits = lineage.commits
     places = [(c.manifest_version or 0, at, c.commit_id) for at, c in enumerate(commits)]
     return RecordedTimeline(timeline.table, Track().extended(places), timeline.types, commits)
+
+
+def unstamped_id(pins: Iterable[TablePin]) -> str:
+    """The id of a graph that was given none: told from lifetimes of types, which no other has."""
+    lifetimes = sorted(f"{pin.type_id} {pin.incarnation}" for pin in pins)
+    digest = hashlib.sha256("\n".join(lifetimes).encode()).digest()
+    return encode_ulid(int.from_bytes(digest[:_ULID_BYTES], "big"))
 
 
 def read_lineage(

@@ -10,14 +10,14 @@ import os
 import threading
 
 from omnigraph.errors import CorruptData, GraphNotFound, UnsupportedLocation
-from omnigraph.ids import SYSTEM_CLOCK, Clock, new_ulid
+from omnigraph.ids import SYSTEM_CLOCK, Clock
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, get_branch
 from omnigraph.manifest.format import Stamp
 from omnigraph.manifest.horizon import kept_version, protected_versions, reclaimed
-from omnigraph.manifest.legacy import Lineage
+from omnigraph.manifest.legacy import Lineage, unstamped_id
 from omnigraph.manifest.manifest import Manifest
-from omnigraph.manifest.migrations.migrator import Migrator, provisional_graph_id
+from omnigraph.manifest.migrations.migrator import Migrator
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit, TablePin
 from omnigraph.manifest.schemas import type_keys
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -47,7 +47,7 @@ class Repository:
         self.clock = clock
         self.objects = objects if objects is not None else open_objects(location)
         self.tables = TableStore(location, self.objects)
-        self.graph_id = provisional_graph_id(location.uri)
+        self._graph_id: str | None = None
         self._manifests: dict[str, Manifest] = {}
         self._lock = threading.Lock()
 
@@ -114,24 +114,17 @@ class Repository:
 
     def migrator(self, branch: Branch, lineage: Lineage | None = None) -> Migrator:
         """What knows the format of a branch; ``lineage`` are the commits of a fresh fork."""
-        mint = new_ulid if branch.ref is None else self._migrated_id
         return Migrator(
-            self.tables,
-            branch.name,
-            branch.ref,
-            graph_id=lambda: self.graph_id,
-            new_graph_id=mint,
-            lineage=lineage,
+            self.tables, branch.name, branch.ref, graph_id=lambda: self.graph_id, lineage=lineage
         )
 
-    def _identify(self, stamp: Stamp) -> None:
-        if stamp.graph_id is not None:
-            self.graph_id = stamp.graph_id
+    @property
+    def graph_id(self) -> str:
+        """What tells this graph from any other one."""
+        return self._graph_id or unstamped_id(self.main.warm().pins.values())
 
-    def _migrated_id(self) -> str:
-        """The id that main has or, before any branch gets one, is given."""
-        self.main.migrate()
-        return self.graph_id
+    def _identify(self, stamp: Stamp) -> None:
+        self._graph_id = stamp.graph_id or self._graph_id
 
     # -- snapshots ---------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ there is nothing left to do.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,11 +21,11 @@ from omnigraph.manifest.format import (
     require_stable_row_ids,
     stamp_of,
 )
-from omnigraph.manifest.legacy import Lineage, read_lineage
+from omnigraph.manifest.legacy import Lineage, read_lineage, unstamped_id
 from omnigraph.manifest.migrations.registry import steps_from
 from omnigraph.manifest.migrations.step import Site
 from omnigraph.manifest.rows import Kind
-from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.state import ManifestState, load_state
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused
 from omnigraph.storage.metadata import stage_schema_metadata
@@ -43,17 +42,15 @@ class Migrator:
         ref: str | None,
         *,
         graph_id: Callable[[], str],
-        new_graph_id: Callable[[], str] = new_ulid,
         lineage: Lineage | None = None,
     ) -> None:
-        """``graph_id`` is what the graph goes by, ``new_graph_id`` what it gets if it has no id.
+        """``graph_id`` is asked for branches only; main says, or shows, which graph it is.
 
         ``lineage`` are the commits of a fresh fork, for which nothing was kept elsewhere.
         """
         self._tables = tables
         self._uri = tables.location.uri
         self._graph_id = graph_id
-        self._new_graph_id = new_graph_id
         self._lineage = lineage
         self.site = Site(tables, branch, ref, self.lineage_of)
 
@@ -75,8 +72,8 @@ class Migrator:
         """The commits of a manifest that holds none."""
         if self._lineage is not None:
             return self._lineage
-        graph_id = self.accept(state.table).graph_id or self._graph_id()
-        return read_lineage(self._tables, state.ref, self.site.branch, state.only_schema, graph_id)
+        schema_hash, graph_id = state.only_schema, self._id_of(state)
+        return read_lineage(self._tables, state.ref, self.site.branch, schema_hash, graph_id)
 
     def migrate(self) -> None:
         """Take every step that is missing. ``CommitRefused``: look again and repeat."""
@@ -95,14 +92,15 @@ class Migrator:
         found = self.accept(table)
         if found.internal >= version:
             return
-        entries = stamp_of(version, found.graph_id or self._new_graph_id())
+        entries = stamp_of(version, self._id_of(load_state(table)))
         try:
             self._tables.commit_rebasing(stage_schema_metadata(table, entries, properties))
         except CommitRefused:
             if self.accept(self.site.newest()).internal < version:
                 raise
 
-
-def provisional_graph_id(uri: str) -> str:
-    """What a graph without an id goes by, here and now, until it gets one."""
-    return f"unstamped-{hashlib.sha256(uri.encode()).hexdigest()[:16]}"
+    def _id_of(self, state: ManifestState) -> str:
+        stamped = self.accept(state.table).graph_id
+        if stamped is not None:
+            return stamped
+        return unstamped_id(state.pins.values()) if self.site.ref is None else self._graph_id()
