@@ -57,13 +57,15 @@ def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) 
 def open(
     uri: str | os.PathLike[str], *, read_only: bool = False, blob_bases: Sequence[str] = ()
 ) -> Graph:
-    """Open a graph; unless read-only, unfinished writes of dead processes are resolved.
+    """Open a graph; unless read-only, an older format is brought up to date and unfinished writes
+    of dead processes are resolved.
 
     ``blob_bases`` are URIs below which blobs in written data may refer to bytes outside the graph.
     """
     policy = BlobPolicy(tuple(blob_bases))
     graph = Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=policy)
     if not read_only:
+        graph._repository.main.migrate()
         graph.recovered_at_open = graph.recover()
     return graph
 

@@ -117,7 +117,6 @@ def test_memory_is_refused_as_a_place_for_a_graph() -> None:
     [
         (INTERNAL_VERSION_KEY, "99", "99"),
         (INTERNAL_VERSION_KEY, str(INTERNAL_VERSION_FLOOR - 1), str(INTERNAL_VERSION_FLOOR)),
-        (INTERNAL_VERSION_KEY, None, "no format version"),
         (FORMAT_VERSION_KEY, "7", "7"),
         (FORMAT_VERSION_KEY, None, "another implementation"),
     ],

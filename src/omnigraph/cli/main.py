@@ -41,6 +41,7 @@ NOUNS: Final = {
     "optimize": ("optimize", "Join small files and bring indexes up to date."),
     "cleanup": ("cleanup", "Remove old history and what dead writers left."),
     "fsck": ("fsck", "Check a graph for damage."),
+    "upgrade": ("upgrade", "Bring a graph to the current format."),
     "repair": ("repair", "Heal types that were changed from outside."),
     "backup": ("backup", "Copy a graph, and later what is new, to another place."),
     "clone": ("clone", "Copy a graph or a backup to an empty place."),

@@ -71,14 +71,18 @@ class WriteTransaction:
             raise ReadOnly("this handle was opened read-only")
 
     def enter(self, branch: Branch) -> list[Resolution]:
-        """What every write does first: resolve what dead writers left on the branch."""
+        """What every write does first: bring the branch to the current format, if it is not, and
+        resolve what dead writers left on it.
+        """
         self.require_writable()
+        self._repository.manifest(branch).migrate()
         return self.recovery.resolve(branch)
 
     def commit(self, prepared: PreparedWrite) -> Commit | None:
         """Make a prepared write visible. Returns its commit (None for upkeep)."""
         self.require_writable()
         branch = prepared.snapshot.branch
+        self._repository.manifest(branch).migrate()
         keys = [table.pin.key for table in prepared.tables]
         patience = _Patience(self._repository.clock, waits=prepared.info.makes_commit)
         while True:

@@ -28,7 +28,9 @@ from omnigraph.manifest.branches import (
     is_protected,
     protection_id,
 )
+from omnigraph.manifest.format import INTERNAL_VERSION, internal_version
 from omnigraph.manifest.horizon import is_kept, reclaimed
+from omnigraph.manifest.legacy import Lineage
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Kind, Row
@@ -58,12 +60,25 @@ def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branc
     except TableNotFound as error:
         raise reclaimed(repr(from_), start.commit_id) from error
     hit("branch.after_ref")
+    _bring_on(repository, branch, source, ref)
     register_branch(repository, branch, source)
     hit("branch.after_row")
     if not is_still_kept(repository, source, ref.version, branch.to_row().object_id):
         mark_deleting(repository, name)  # a cleanup did not see it; whoever comes next removes it
         raise reclaimed(repr(from_), start.commit_id)
     return branch
+
+
+def _bring_on(repository: Repository, branch: Branch, source: Branch, ref: TableRef) -> None:
+    """Give a fork of an older version the current format; nobody knows it yet.
+
+    No older program kept its commits for it: they are those of the source, up to the fork.
+    """
+    if internal_version(repository.tables.open(ref)) == INTERNAL_VERSION:
+        return
+    timeline = repository.manifest(source).current().timeline
+    commits = timeline.read_commits(range(timeline.commits.until(ref.version)))
+    repository.migrator(branch, Lineage(source.name, tuple(commits))).migrate()
 
 
 def is_still_kept(repository: Repository, branch: Branch, version: int, held: str) -> bool:

@@ -11,12 +11,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from omnigraph.errors import Contention, OmnigraphError
 from omnigraph.ids import SYSTEM_CLOCK, Clock
+from omnigraph.manifest.format import INTERNAL_VERSION, Stamp
 from omnigraph.manifest.history import find_commit
+from omnigraph.manifest.migrations.migrator import Migrator
 from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.publisher import Published, Publisher
+from omnigraph.manifest.publisher import ATTEMPTS_MIN, BUDGET_S, Published, Publisher, back_off
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.manifest.state import ManifestState, load_state
+from omnigraph.storage.lance_errors import AmbiguousOutcome, CommitRefused
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 # Cleanup keeps every manifest version younger than an hour; a handle that looked less than this
@@ -30,19 +34,21 @@ class Manifest:
     def __init__(
         self,
         store: TableStore,
-        physical_branch: str | None = None,
+        migrator: Migrator,
         *,
         clock: Clock = SYSTEM_CLOCK,
-        accept: Callable[[PinnedTable], None] | None = None,
+        accepted: Callable[[Stamp], None] = lambda stamp: None,
     ) -> None:
+        """``accepted`` is told what every version that is opened says about its format."""
         self.store = store
-        self.physical_branch = physical_branch
+        self.physical_branch = migrator.site.ref
+        self.migrator = migrator
         self._clock = clock
-        self._accept = accept
+        self._accepted = accepted
         self._lock = threading.Lock()
         self._state: ManifestState | None = None
         self._looked_at = 0.0
-        self._publisher = Publisher(store, self.current, find_commit, clock)
+        self._publisher = Publisher(store, self.current, self._migrated, find_commit, clock)
 
     def current(self) -> ManifestState:
         """The newest state."""
@@ -50,23 +56,50 @@ class Manifest:
             now = self._clock.monotonic()
             if self._state is None or now - self._looked_at > RELOOK_S:
                 newest = self.store.open_newest(MANIFEST_PATH, self.physical_branch)
-                if self._accept is not None:
-                    self._accept(newest)
             else:
                 ref = self.store.newest_from(self._state.ref)
                 if ref == self._state.ref:
                     self._looked_at = now
                     return self._state
                 newest = self.store.open(ref)
-            self._state = load_state(newest, self._state)
+            self._state = self._load(newest)
             self._looked_at = now
             return self._state
+
+    def _load(self, newest: PinnedTable) -> ManifestState:
+        """A version that is new here; what is known of another format does not help with it."""
+        stamp = self.migrator.accept(newest)
+        self._accepted(stamp)
+        previous = self._state
+        if previous is not None and not previous.format == stamp.internal == INTERNAL_VERSION:
+            previous = None
+        return self.migrator.completed(load_state(newest, previous))
 
     def warm(self) -> ManifestState:
         """The last state seen, without asking whether it is the newest."""
         with self._lock:
             state = self._state
         return state if state is not None else self.current()
+
+    def migrate(self) -> ManifestState:
+        """Bring the branch to the current format; a look at what is known where it is."""
+        deadline = self._clock.monotonic() + BUDGET_S
+        attempt = 0
+        while True:
+            try:
+                return self._migrated(self.warm())
+            except (CommitRefused, AmbiguousOutcome) as failure:
+                attempt += 1
+                if attempt >= ATTEMPTS_MIN and self._clock.monotonic() > deadline:
+                    raise _gave_up(failure) from failure
+                back_off(attempt)
+
+    def _migrated(self, state: ManifestState) -> ManifestState:
+        """One attempt: what it did not finish, the next one does."""
+        if state.format == INTERNAL_VERSION:
+            return state
+        self.migrator.migrate()
+        return self.current()
 
     def publish(self, publication: Publication) -> Published:
         """Make a publication visible and remember the state it made."""
@@ -76,3 +109,7 @@ class Manifest:
                 self._state = published.state
                 self._looked_at = self._clock.monotonic()
         return published
+
+
+def _gave_up(failure: OmnigraphError) -> Contention:
+    return Contention(f"could not bring the branch to the current format: {failure.message}")

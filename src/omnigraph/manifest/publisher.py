@@ -62,11 +62,13 @@ class Publisher:
         self,
         store: TableStore,
         refresh: Callable[[], ManifestState],
+        migrated: Callable[[ManifestState], ManifestState],
         find_commit: Callable[[ManifestState, str], Commit | None],
         clock: Clock,
     ) -> None:
         self._store = store
         self._refresh = refresh
+        self._migrated = migrated
         self._find_commit = find_commit
         self._clock = clock
 
@@ -76,23 +78,22 @@ class Publisher:
         attempt = 0
         while True:
             try:
+                state = self._migrated(state)  # a look, once the branch has the current format
                 self._check(publication, state)
-            except Conflict:
-                fresh = self._refresh()
-                if fresh.version != state.version:
-                    state = fresh  # judged on old facts: look again before refusing
-                    continue
-                return self._refused(publication, state)
-            try:
                 return self._attempt(publication, state)
             except (CommitRefused, AmbiguousOutcome) as failure:
                 attempt += 1
-                self._back_off(attempt)
+                back_off(attempt)
                 landed, state = self._look_again(publication, state, failure)
                 if landed is not None:
                     return landed
                 if attempt >= ATTEMPTS_MIN and self._clock.monotonic() > deadline:
                     raise _gave_up(publication, attempt, failure) from failure
+            except Conflict:
+                fresh = self._refresh()
+                if fresh.version == state.version:
+                    return self._refused(publication, state)
+                state = fresh  # judged on old facts: look again before refusing
 
     # -- deciding ----------------------------------------------------------------------------------
 
@@ -137,10 +138,6 @@ class Publisher:
             ) from failure
         return None, fresh
 
-    def _back_off(self, attempt: int) -> None:
-        ceiling = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2**attempt)
-        time.sleep(random.uniform(0, ceiling))
-
     # -- doing -------------------------------------------------------------------------------------
 
     def _attempt(self, publication: Publication, state: ManifestState) -> Published:
@@ -157,6 +154,12 @@ class Publisher:
         else:
             after = state_after(landed, state, list(rows.written), set(rows.replaced))
         return Published(after, _commit_at(publication, state, landed.ref.version))
+
+
+def back_off(attempt: int) -> None:
+    """Wait a little, and ever longer, before the next attempt."""
+    ceiling = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2**attempt)
+    time.sleep(random.uniform(0, ceiling))
 
 
 def _stage(state: ManifestState, rows: PublicationRows) -> Any:

@@ -1,7 +1,7 @@
 """One graph's storage as a whole: its objects, its tables and the manifest of each branch.
 
 Opening reads the manifest and checks its format stamp; nothing is written, repaired or migrated
-here. Everything that has a state per graph in this process hangs off one ``Repository``.
+by that. Everything that has a state per graph in this process hangs off one ``Repository``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from omnigraph.errors import CorruptData, GraphNotFound, UnsupportedLocation
 from omnigraph.ids import SYSTEM_CLOCK, Clock
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, get_branch
-from omnigraph.manifest.format import check_stamp
+from omnigraph.manifest.format import Stamp
 from omnigraph.manifest.horizon import kept_version, protected_versions, reclaimed
+from omnigraph.manifest.legacy import Lineage, unstamped_id
 from omnigraph.manifest.manifest import Manifest
+from omnigraph.manifest.migrations.migrator import Migrator
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit, TablePin
 from omnigraph.manifest.schemas import type_keys
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -23,7 +25,7 @@ from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore, open_objects
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.tables import TableStore
 
 
 class Repository:
@@ -45,7 +47,7 @@ class Repository:
         self.clock = clock
         self.objects = objects if objects is not None else open_objects(location)
         self.tables = TableStore(location, self.objects)
-        self.graph_id = ""
+        self._graph_id: str | None = None
         self._manifests: dict[str, Manifest] = {}
         self._lock = threading.Lock()
 
@@ -105,13 +107,24 @@ class Repository:
             found = self._manifests.get(branch.incarnation)
             if found is None:
                 found = Manifest(
-                    self.tables, branch.ref, clock=self.clock, accept=self._accept_format
+                    self.tables, self.migrator(branch), clock=self.clock, accepted=self._identify
                 )
                 self._manifests[branch.incarnation] = found
             return found
 
-    def _accept_format(self, table: PinnedTable) -> None:
-        self.graph_id = check_stamp(table.schema.metadata, self.location.uri)
+    def migrator(self, branch: Branch, lineage: Lineage | None = None) -> Migrator:
+        """What knows the format of a branch; ``lineage`` are the commits of a fresh fork."""
+        return Migrator(
+            self.tables, branch.name, branch.ref, graph_id=lambda: self.graph_id, lineage=lineage
+        )
+
+    @property
+    def graph_id(self) -> str:
+        """What tells this graph from any other one."""
+        return self._graph_id or unstamped_id(self.main.warm().pins.values())
+
+    def _identify(self, stamp: Stamp) -> None:
+        self._graph_id = stamp.graph_id or self._graph_id
 
     # -- snapshots ---------------------------------------------------------------------------------
 

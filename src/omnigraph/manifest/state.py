@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from omnigraph.errors import CorruptData
+from omnigraph.manifest.format import internal_version
+from omnigraph.manifest.legacy import Lineage, recorded_timeline
 from omnigraph.manifest.rows import CURRENT, HORIZON, Head, Kind, Row, TablePin, row_from_arrow
 from omnigraph.manifest.timeline import Timeline, read_timeline
 from omnigraph.storage.tables import PinnedTable, TableRef
@@ -40,6 +42,7 @@ class ManifestState:
     current: Mapping[str, Stored]
     signatures: Mapping[int, Signature]
     earlier: Timeline | None = None  # what an older state knew of history, if anyone had asked
+    lineage: Lineage | None = None  # the commits, where an older version kept them elsewhere
 
     @property
     def ref(self) -> TableRef:
@@ -50,13 +53,34 @@ class ManifestState:
         return self.table.ref.version
 
     @cached_property
+    def format(self) -> int:
+        """The internal version this state is stored in."""
+        return internal_version(self.table)
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """One, in a healthy manifest."""
+        if self.lineage is not None:
+            return [Head(self.lineage.head_id, self.only_schema, self.lineage.branch)]
+        return [Head.from_row(row) for row in self.rows(Kind.GRAPH_HEAD)]
+
+    @cached_property
     def head(self) -> Head:
-        heads = [s.row for s in self.current.values() if s.row.object_type == Kind.GRAPH_HEAD]
-        if len(heads) != 1:
+        if len(self.heads) != 1:
             raise CorruptData(
-                f"manifest version {self.version} has {len(heads)} heads instead of one"
+                f"manifest version {self.version} has {len(self.heads)} heads instead of one"
             )
-        return Head.from_row(heads[0])
+        return self.heads[0]
+
+    @property
+    def only_schema(self) -> str:
+        """The schema of a manifest whose commits do not name theirs."""
+        found = [row.object_id.partition(":")[2] for row in self.rows(Kind.SCHEMA)]
+        if len(found) != 1:
+            raise CorruptData(
+                f"manifest version {self.version} has {len(found)} schemas, and no commit names one"
+            )
+        return found[0]
 
     @cached_property
     def pins(self) -> dict[str, TablePin]:
@@ -73,7 +97,8 @@ class ManifestState:
     @cached_property
     def timeline(self) -> Timeline:
         """Where history is; read when first asked for."""
-        return read_timeline(self.table, self.earlier)
+        found = read_timeline(self.table, self.earlier)
+        return found if self.lineage is None else recorded_timeline(found, self.lineage)
 
     @property
     def known_timeline(self) -> Timeline | None:

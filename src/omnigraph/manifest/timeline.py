@@ -118,13 +118,15 @@ def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeli
         condition = f"{CREATED} > {earlier.table.ref.version}"
         known = {_files(fragment) for fragment in earlier.table.fragments.values()}
         fragments = [f for f, m in table.fragments.items() if _files(m) not in known]
-    found = table.scan(["object_id", CREATED], condition, with_row_id=True, fragment_ids=fragments)
+    wanted = ["object_id", "table_version", CREATED]
+    found = table.scan(wanted, condition, with_row_id=True, fragment_ids=fragments)
     commits: list[tuple[int, int, str]] = []
     types: dict[str, list[tuple[int, int, str]]] = {}
-    columns = (found[name].to_pylist() for name in ("object_id", CREATED, "_rowid"))
-    for object_id, version, row in zip(*columns, strict=True):
+    columns = (found[name].to_pylist() for name in (*wanted, "_rowid"))
+    for object_id, stated, version, row in zip(*columns, strict=True):
         if object_id.startswith(_COMMIT):
-            commits.append((version, row, object_id.removeprefix(_COMMIT)))
+            # A commit that was recorded elsewhere before states the version it was made in.
+            commits.append((stated or version, row, object_id.removeprefix(_COMMIT)))
         elif object_id.startswith(_VERSION):
             _, kind, name, where = object_id.split(":", 3)
             types.setdefault(f"{kind}:{name}", []).append((version, row, where))

@@ -107,10 +107,11 @@ def discover(kind: str, uri: str) -> list[Pair]:
 
 def kill_writer(pair: Pair, uri: str) -> Scene:
     """Prepare a graph and let SIGKILL take a writer at its failpoint."""
-    writer_kinds()[pair.kind].prepare(uri)
-    bystander = _opened(uri)
-    main_only = writer_kinds()[pair.kind].deletes_branches
-    before = frozenset() if bystander is None else commit_ids(uri, main_only=main_only)
+    kind = writer_kinds()[pair.kind]
+    kind.prepare(uri)
+    bystander = None if kind.opening_writes else _opened(uri)
+    there = bystander is not None or kind.opening_writes
+    before = commit_ids(uri, main_only=kind.deletes_branches) if there else frozenset()
     _kill(["write", uri, pair.kind, "0"], pair.failpoint, pair.nth)
     return Scene(pair, uri, before, frozenset(pending_operations(uri)), bystander)
 

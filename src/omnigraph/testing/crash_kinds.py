@@ -21,6 +21,7 @@ KIND_MODULES = (
     "omnigraph.testing.crash_branches",
     "omnigraph.testing.crash_evolution",
     "omnigraph.testing.crash_upkeep",
+    "omnigraph.testing.crash_upgrade",
 )
 
 
@@ -47,6 +48,8 @@ class WriterKind(ABC):
 
     # Repair works on a graph that is damaged: the promises hold when it was done, not before.
     starts_damaged: ClassVar[bool] = False
+    # Opening for writing is, or begins, the write itself: nobody has the graph open before.
+    opening_writes: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, uri: str) -> None:

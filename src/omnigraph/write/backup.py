@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from omnigraph.errors import BackupRefused, Contention, CorruptData, NotFound
+from omnigraph.manifest.legacy import ACTORS_PATH, COMMITS_PATH
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.storage.copying import copy_object
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.files import Holdings, Tables, hold, names_of
+from omnigraph.storage.files import HINT, Holdings, Tables, hold, names_of
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectInfo, ObjectStore, open_objects
 from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
@@ -32,7 +33,8 @@ MARKER: Final = "__backup.json"
 ATTEMPTS_MAX: Final = 5
 """A cleanup or a deletion of a branch may take away what was about to be copied."""
 _BASE: Final = re.compile(
-    r"(?P<root>.*)(?P<rest>/(?:__manifest|(?:nodes|edges)/[0-9a-f]{16})(?:/tree/[0-9A-Z]{26})?)/?"
+    r"(?P<root>.*)(?P<rest>/(?:__manifest|_graph_commits\.lance|(?:nodes|edges)/[0-9a-f]{16})"
+    r"(?:/tree/[0-9A-Z]{26})?)/?"
 )
 
 
@@ -128,7 +130,7 @@ def _main_versions(paths: list[str]) -> list[str]:
 
 def _is_unfinished(paths: list[str]) -> bool:
     """Whether a clone began here and died: everything looks like a table's, and no head yet."""
-    ours = re.compile(r"(__manifest|nodes|edges|_graph_commit_recoveries\.lance)/")
+    ours = re.compile(r"(__manifest|nodes|edges|_graph_commit\w*\.lance)/")
     return all(ours.match(path) for path in paths)
 
 
@@ -175,7 +177,7 @@ class _Copying:
 def _copy(
     repository: Repository, objects: ObjectStore, target: Location, seen: list[BranchState]
 ) -> CopyReport:
-    tables, _ = hold(repository.objects.list())
+    tables, others = hold(repository.objects.list())
     kept = kept_states(repository, seen)
     keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
     there = {info.path: info.size for info in objects.list()}
@@ -187,6 +189,8 @@ def _copy(
         for info in files:
             copying.file(info)
         (manifests if path == MANIFEST_PATH else versions).extend(named)
+    if any(one.state.lineage is not None for one in seen):
+        versions += _recorded(copying, others)
     hit("copy.after_files")
     head = _head(manifests, seen[0])
     for info in (*versions, *(info for info in manifests if info != head)):
@@ -204,6 +208,20 @@ def _copy(
         counts["files_there"],
         counts["bytes_there"],
     )
+
+
+def _recorded(copying: _Copying, others: list[ObjectInfo]) -> list[ObjectInfo]:
+    """Copy the files of what older formats keep commits in; returns the versions that name them."""
+    versions = []
+    for info in others:
+        path, _, rest = info.path.partition("/")
+        if path not in (COMMITS_PATH, ACTORS_PATH) or rest.endswith(HINT):
+            continue
+        if info.path.endswith(".manifest"):
+            versions.append(info)
+        else:
+            copying.file(info)
+    return versions
 
 
 def _of_table(

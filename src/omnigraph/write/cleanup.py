@@ -24,6 +24,7 @@ from omnigraph.errors import ObjectNotFound
 from omnigraph.ids import new_ulid, ulid_milliseconds
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.horizon import raise_horizon
+from omnigraph.manifest.legacy import INERT_SINCE
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH, Kind
@@ -129,8 +130,38 @@ def cleanup(
         if confirm and sweep.error is None:
             carry_out(repository.objects, sweep)
         report.datasets.append(_cleaned(kept.keys.get(path, path), sweep))
+    inert, others = _inert(repository, branches, others)
+    for path in sorted(inert):
+        report.datasets.append(_removed(repository, path, inert[path], confirm=confirm))
     report.datasets.append(_beside(repository, others, ages, confirm=confirm))
     return report
+
+
+def _inert(
+    repository: Repository, branches: list[Branch], others: list[ObjectInfo]
+) -> tuple[dict[str, list[ObjectInfo]], list[ObjectInfo]]:
+    """Datasets that only older formats read than any branch has, and what else there is."""
+    oldest = min(repository.manifest(branch).current().format for branch in branches)
+    inert: dict[str, list[ObjectInfo]] = {}
+    rest = []
+    for info in others:
+        path = info.path.partition("/")[0]
+        if path not in INERT_SINCE:
+            rest.append(info)
+        elif oldest >= INERT_SINCE[path]:
+            inert.setdefault(path, []).append(info)
+    return inert, rest
+
+
+def _removed(
+    repository: Repository, path: str, infos: list[ObjectInfo], *, confirm: bool
+) -> Cleaned:
+    """One of them, which goes as a whole."""
+    if confirm:
+        for info in infos:
+            repository.objects.delete(info.path)
+        hit("cleanup.after_files")
+    return Cleaned(path, sum(info.size for info in infos), 0, len(infos))
 
 
 def _horizons(

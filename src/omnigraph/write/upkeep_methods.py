@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from omnigraph.commit.leases import held
 from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.manifest.migrations.upgrade import UpgradeReport, upgrade
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -36,6 +37,16 @@ class UpkeepMethods:
     def check(self, *, quick: bool = False) -> CheckReport:
         """Check every reference and every row of every branch; ``quick`` reads no rows."""
         return check_graph(self._repository, quick=quick)
+
+    def upgrade(self, *, apply: bool = False) -> UpgradeReport:
+        """Say which format every branch has and what is missing to the current one.
+
+        With ``apply`` every branch is brought there. Opening for writing does that for main, and
+        the first write to a branch for that branch.
+        """
+        if apply:
+            self._transaction.require_writable()
+        return upgrade(self._repository, apply=apply)
 
     def indexes(self, branch: str = MAIN) -> list[IndexReport]:
         """Every index that is declared or stored: how much it covers, its parts and its size."""

@@ -11,7 +11,7 @@ from omnigraph.manifest.branches import Branch, all_branches, deleting_branches
 from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.horizon import protected_versions
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Kind, ref_at
+from omnigraph.manifest.rows import ref_at
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.tags import all_tags
@@ -23,8 +23,8 @@ from omnigraph.storage.files import Tables
 def check_lineage(branch: Branch, state: ManifestState) -> Iterator[Finding]:
     """One beginning, every commit the child of the one before it, the head last."""
     chain = list_commits(state)[::-1]
-    heads = list(state.rows(Kind.GRAPH_HEAD))
-    head = state.head.commit_id if len(heads) == 1 else None
+    heads = state.heads
+    head = heads[0].commit_id if len(heads) == 1 else None
     if head is None or head not in {commit.commit_id for commit in chain}:
         what = f"{len(heads)} heads" if len(heads) != 1 else f"the head {head} is no commit of it"
         yield Finding(branch.name, Damage.HEAD_DANGLING, branch.name, what)

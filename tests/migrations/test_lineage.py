@@ -1,0 +1,275 @@
+"""Commits that older versions kept in datasets of their own move into the manifest (I-3)."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+import pytest
+from tests.graphs import die_writing, files_below, repository
+from tests.migrations.old import (
+    SIDE,
+    cities,
+    format_of,
+    lineage,
+    old_graph,
+    people_with_a_side,
+)
+
+import omnigraph
+from omnigraph.errors import CorruptData, NotFound
+from omnigraph.graph import Graph
+from omnigraph.manifest.format import INTERNAL_VERSION, stamp_of
+from omnigraph.manifest.legacy import ACTORS_PATH, COMMITS_PATH, UNRECORDED
+from omnigraph.manifest.migrations import lineage as step_module
+from omnigraph.manifest.migrations.run_refs import PREFIX, SweepRunRefs
+from omnigraph.manifest.rows import MANIFEST_PATH
+from omnigraph.manifest.state import load_state
+from omnigraph.read.fsck import Damage
+from omnigraph.storage.lance_errors import CommitRefused
+from omnigraph.storage.metadata import stage_schema_metadata
+from omnigraph.testing.old_graphs import aged
+
+
+def stored_commits(where: Path, branch: str | None = None) -> Counter[str]:
+    """How often each commit is a row of a manifest."""
+    place = where / MANIFEST_PATH if branch is None else where / MANIFEST_PATH / "tree" / branch
+    rows = lance.dataset(place).to_table(["object_id"], filter="object_type = 'graph_commit'")
+    return Counter(rows["object_id"].to_pylist())
+
+
+def test_I_3_of_two_backfills_that_meet_one_is_refused_and_nothing_is_there_twice(
+    tmp_path: Path,
+) -> None:
+    told = old_graph(tmp_path / "g", 3)
+    view = repository(omnigraph.open(tmp_path / "g", read_only=True))
+    site = view.main.migrator.site
+    stale = load_state(site.newest())
+    rows = step_module.lineage_rows(site.lineage_of(stale), stale.only_schema)
+    staged = step_module._stage(stale.table, rows, {})
+    omnigraph.open(tmp_path / "g")
+    with pytest.raises(CommitRefused):
+        view.tables.commit_rebasing(staged)
+    assert set(stored_commits(tmp_path / "g").values()) == {1}
+    step_module.MoveLineage().work(site, {})  # looks again, and has nothing to do
+    assert len(stored_commits(tmp_path / "g")) == len(told["main"])
+
+
+def test_I_3_a_stamp_that_another_process_wrote_is_a_success_and_never_goes_back(
+    tmp_path: Path,
+) -> None:
+    old_graph(tmp_path / "g", 3)
+    view = repository(omnigraph.open(tmp_path / "g", read_only=True))
+    migrator = view.main.migrator
+    staged = stage_schema_metadata(migrator.site.newest(), stamp_of(4, view.graph_id), {})
+    omnigraph.open(tmp_path / "g")
+    with pytest.raises(CommitRefused):
+        view.tables.commit_rebasing(staged)
+    before = files_below(tmp_path)
+    migrator._stamp(4, {})
+    migrator._stamp(2, {})
+    assert files_below(tmp_path) == before
+
+
+def test_I_3_a_crash_between_the_work_and_the_stamp_is_finished_without_doing_it_again(
+    tmp_path: Path,
+) -> None:
+    told = old_graph(tmp_path / "g", 3)
+    view = repository(omnigraph.open(tmp_path / "g", read_only=True))
+    step_module.MoveLineage().work(view.main.migrator.site, {})
+    half = omnigraph.open(tmp_path / "g", read_only=True)
+    assert format_of(half) == 3
+    assert lineage(half.commits()) == lineage(told["main"])
+    graph = omnigraph.open(tmp_path / "g")
+    assert format_of(graph) == INTERNAL_VERSION
+    assert lineage(graph.commits()) == lineage(told["main"])
+    assert set(stored_commits(tmp_path / "g").values()) == {1}
+
+
+def test_I_3_every_branch_gets_its_own_commits_and_no_other(tmp_path: Path) -> None:
+    told = old_graph(tmp_path / "g", 3)
+    graph = omnigraph.open(tmp_path / "g")
+    graph.upgrade(apply=True)
+    ref = graph._repository.branch(SIDE).ref
+    assert len(stored_commits(tmp_path / "g")) == len(told["main"]) == 3
+    assert len(stored_commits(tmp_path / "g", ref)) == len(told[SIDE]) == 4
+    assert graph.commits(branch=SIDE)[0].actor == "sam"
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_I_3_no_dataset_of_commits_means_no_commits(tmp_path: Path, read_only: bool) -> None:
+    old_graph(tmp_path / "g", 3, legacy=False)
+    graph = omnigraph.open(tmp_path / "g", read_only=read_only)
+    (only,) = graph.commits()
+    assert (only.message, only.parent) == (UNRECORDED, None)
+    assert cities(graph, at=only.commit_id) == {"Oslo"}
+    (other,) = graph.commits(branch=SIDE)
+    assert other.commit_id != only.commit_id  # they are different states
+    again = omnigraph.open(tmp_path / "g", read_only=True)
+    assert [c.commit_id for c in again.commits()] == [only.commit_id]
+    if not read_only:
+        with graph.write(SIDE) as w:
+            w.insert("City", {"name": "Lima"})
+        assert [c.parent for c in graph.commits(branch=SIDE)] == [other.commit_id, None]
+        with pytest.raises(NotFound, match="in common"):
+            graph.merge(SIDE)
+        assert {f.damage for f in graph.check().findings} == {Damage.TAG_DANGLING}
+
+
+def no_versions(dataset: Path) -> None:
+    shutil.rmtree(dataset / "_versions")
+
+
+def garbage(dataset: Path) -> None:
+    for version in (dataset / "_versions").glob("*.manifest"):
+        version.write_bytes(b"garbage")
+
+
+def no_data(dataset: Path) -> None:
+    shutil.rmtree(dataset / "data")
+
+
+@pytest.mark.parametrize("path", [COMMITS_PATH, ACTORS_PATH])
+@pytest.mark.parametrize("damage", [no_versions, garbage, no_data])
+def test_I_3_a_dataset_of_commits_that_cannot_be_read_stops_the_migration(
+    tmp_path: Path, path: str, damage: Callable[[Path], None]
+) -> None:
+    told = old_graph(tmp_path / "g", 3)
+    shutil.copytree(tmp_path / "g" / path, tmp_path / "aside")
+    damage(tmp_path / "g" / path)
+    before = files_below(tmp_path)
+    with pytest.raises(CorruptData, match=path):
+        omnigraph.open(tmp_path / "g")
+    assert files_below(tmp_path) == before
+    shutil.rmtree(tmp_path / "g" / path)
+    (tmp_path / "aside").rename(tmp_path / "g" / path)
+    assert lineage(omnigraph.open(tmp_path / "g").commits()) == lineage(told["main"])
+
+
+def test_I_3_a_branch_whose_commits_are_missing_is_not_taken_for_one_without_any(
+    tmp_path: Path,
+) -> None:
+    old_graph(tmp_path / "g", 3)
+    shutil.rmtree(tmp_path / "g" / COMMITS_PATH / "tree")
+    graph = omnigraph.open(tmp_path / "g")
+    assert format_of(graph) == INTERNAL_VERSION  # main has all of its own
+    with pytest.raises(CorruptData, match="cannot be read"), graph.write(SIDE) as w:
+        w.insert("City", {"name": "Lima"})
+    with graph.write() as w:
+        w.insert("City", {"name": "Lima"})
+    assert cities(graph) == {"Oslo", "Lima"}
+
+
+@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize(
+    ("failpoint", "action", "expected"),
+    [
+        ("record.after_put", "rolled_back", {"Oslo"}),
+        ("table.after_commit", "rolled_forward", {"Oslo", "Rome"}),
+    ],
+)
+def test_I_3_a_pending_write_of_an_old_program_is_resolved_after_the_steps(
+    tmp_path: Path, version: int, failpoint: str, action: str, expected: set[str]
+) -> None:
+    people_with_a_side(tmp_path / "g", version)
+    die_writing(str(tmp_path / "g"), failpoint)
+    told = aged(str(tmp_path / "g"), version)
+    reader = omnigraph.open(tmp_path / "g", read_only=True)
+    assert (cities(reader), len(reader.pending_writes())) == ({"Oslo"}, 1)
+    graph = omnigraph.open(tmp_path / "g")
+    assert [r["action"] for r in graph.recoveries()] == [action]
+    assert cities(graph) == expected
+    assert lineage(graph.commits())[:3] == lineage(told["main"])
+    assert graph.check().healthy
+
+
+def test_I_3_stale_refs_are_swept_also_where_they_are_half_gone(tmp_path: Path) -> None:
+    old_graph(tmp_path / "g", 2)
+    manifest = tmp_path / "g" / MANIFEST_PATH
+    (manifest / "_refs" / "branches" / f"{PREFIX}01.json").unlink()  # only the files are left
+    shutil.rmtree(manifest / "tree" / f"{PREFIX}02")  # only the ref is left
+    site = repository(omnigraph.open(tmp_path / "g", read_only=True)).main.migrator.site
+    stale = [f"the ref {PREFIX}01", f"the ref {PREFIX}02"]
+    assert SweepRunRefs().touches(site) == stale
+    graph = omnigraph.open(tmp_path / "g")
+    assert SweepRunRefs().touches(site) == []
+    assert graph.branches() == ["main", SIDE]
+
+
+def test_I_3_afterwards_the_prefix_is_an_ordinary_name(tmp_path: Path) -> None:
+    old_graph(tmp_path / "g", 1)
+    graph = omnigraph.open(tmp_path / "g")
+    graph.create_branch(f"{PREFIX}01")
+    with graph.write(f"{PREFIX}01") as w:
+        w.insert("City", {"name": "Lima"})
+    again = omnigraph.open(tmp_path / "g")
+    again.upgrade(apply=True)
+    assert cities(again, f"{PREFIX}01") == {"Oslo", "Lima"}
+
+
+@pytest.mark.parametrize("source", ["main", SIDE])
+def test_a_branch_can_be_forked_from_a_commit_of_an_older_version(
+    tmp_path: Path, source: str
+) -> None:
+    told = old_graph(tmp_path / "g", 1)
+    graph = omnigraph.open(tmp_path / "g")
+    with graph.write() as w:
+        w.insert("City", {"name": "Lima"})
+    graph.create_branch("past", told[source][-1].commit_id)
+    assert format_of(graph, "past") == INTERNAL_VERSION
+    assert lineage(graph.commits(branch="past")) == lineage(told[source])
+    graph.create_branch("further", "past")
+    assert cities(graph, "further") == ({"Oslo"} if source == "main" else {"Oslo", "Rome"})
+    assert graph.check().healthy
+
+
+def test_I_3_cleanup_reclaims_what_no_branch_reads_any_more(tmp_path: Path) -> None:
+    old_graph(tmp_path / "g", 3)
+    graph = omnigraph.open(tmp_path / "g")
+    (tmp_path / "g" / "_graph_runs.lance").mkdir()
+    (tmp_path / "g" / "_graph_runs.lance" / "x").write_text("inert")
+    inert = {"_graph_runs.lance", COMMITS_PATH, ACTORS_PATH}
+    assert _reclaimed(graph) == {"_graph_runs.lance"}  # a branch still reads the others
+    graph.upgrade(apply=True)
+    assert _reclaimed(graph) == _reclaimed(graph, confirm=True) == inert
+    assert not any(path.split("/")[0] in inert for path in files_below(tmp_path / "g"))
+    assert graph.check().healthy
+    assert len(omnigraph.open(tmp_path / "g").commits(branch=SIDE)) == 4
+
+
+def _reclaimed(graph: Graph, *, confirm: bool = False) -> set[str]:
+    report = graph.cleanup(older_than=timedelta(days=1), confirm=confirm)
+    return {one.type_key for one in report.datasets if one.type_key.startswith("_graph")}
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_backup_of_an_old_graph_is_whole_and_follows_the_upgrade(
+    tmp_path: Path, version: int
+) -> None:
+    told = old_graph(tmp_path / "g", version)
+    omnigraph.open(tmp_path / "g", read_only=True).backup(tmp_path / "backup")
+    backup = omnigraph.open(tmp_path / "backup", read_only=True)
+    assert (format_of(backup), backup.check().healthy) == (version, True)
+    graph = omnigraph.open(tmp_path / "g")
+    graph.upgrade(apply=True)
+    graph.backup(tmp_path / "backup")
+    shutil.rmtree(tmp_path / "g")
+    copy = omnigraph.open(tmp_path / "backup")
+    for branch in ("main", SIDE):
+        assert lineage(copy.commits(branch=branch)) == lineage(told[branch])
+    assert copy.check().healthy
+
+
+def test_an_old_backup_is_a_graph_that_can_be_upgraded(tmp_path: Path) -> None:
+    told = old_graph(tmp_path / "g", 2)
+    omnigraph.open(tmp_path / "g", read_only=True).clone(tmp_path / "copy")
+    shutil.rmtree(tmp_path / "g")
+    copy = omnigraph.open(tmp_path / "copy")
+    copy.upgrade(apply=True)
+    for branch in ("main", SIDE):
+        assert lineage(copy.commits(branch=branch)) == lineage(told[branch])
+    assert copy.check().healthy
