@@ -67,6 +67,7 @@ def test_what_is_foretold_is_what_happens(
     assert graph.pending_writes() == []
     (audit,) = graph.recoveries()
     assert (audit["operation_id"], audit["action"]) == (pending.operation_id, action)
+    assert audit["cause"] == "owner_gone"
 
 
 def test_R_7_a_rolled_forward_commit_keeps_its_id_and_actor(tmp_path: Path) -> None:

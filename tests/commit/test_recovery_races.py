@@ -68,6 +68,7 @@ def test_a_resolver_killed_after_its_publish_still_leaves_a_true_audit_row(scene
     assert trial.violations == ()
     (told,) = omnigraph.open(scene.uri).recoveries()
     assert told["commit_id"] is not None
+    assert told["cause"] == "resolver_gone"
     assert told["types"] == {"node:City": "rolled back", "node:Person": "had not moved"}
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.graphs import people_graph, repository, rows
 
 import omnigraph
-from omnigraph.commit import transaction
+from omnigraph.commit import audit, transaction
 from omnigraph.commit.audit import Action
 from omnigraph.commit.ownership import Owner
 from omnigraph.commit.record import RecoveryRecord
@@ -24,6 +24,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.rows import MAIN, Kind, Row
 from omnigraph.storage import failpoints
+from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
 from omnigraph.storage.staging import stage_delete
 from omnigraph.storage.tables import OPERATION_PROPERTY
 
@@ -62,6 +63,28 @@ def test_a_single_write_outlives_the_lease_of_an_owner_on_a_lost_host(
     with fresh.write() as w:
         w.insert("Person", {"name": "cy"})
     assert "cy" in rows(graph, "node:Person")
+    assert [told["cause"] for told in fresh.recoveries()] == ["owner_silent"]
+
+
+def test_a_write_that_finishes_after_a_failure_says_that_its_owner_failed(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    failpoints.arm("table.after_commit", "error")
+    with graph.write() as w:
+        w.update("Person", "bo", {"age": 7})
+    (told,) = graph.recoveries()
+    assert (told["action"], told["cause"]) == ("rolled_forward", "owner_failed")
+
+
+def test_an_audit_that_is_older_than_its_causes_goes_on_without_them(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    tables = repository(graph).tables
+    older = [field for field in audit._schema() if field.name != "cause"]
+    tables.create(RECOVERY_AUDIT_PATH, pa.schema(older), {"omnigraph.kind": "recovery_audit"})
+    failpoints.arm("table.after_commit", "error")
+    with graph.write() as w:
+        w.update("Person", "bo", {"age": 7})
+    (told,) = graph.recoveries()
+    assert (told["action"], told["cause"]) == ("rolled_forward", None)
 
 
 def test_a_write_taken_over_but_not_yet_decided_is_not_repeated(

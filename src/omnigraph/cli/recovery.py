@@ -23,7 +23,14 @@ def list_recoveries(call: Call, uri: UriArgument = None) -> Result:
     )
     lines.append(f"finished: {len(finished)}")
     lines += columns(
-        (r["operation_id"], r["branch"], r["kind"], r["action"], r["actor_id"] or "-")
+        (
+            r["operation_id"],
+            r["branch"],
+            r["kind"],
+            r["action"],
+            r["cause"] or "-",
+            r["actor_id"] or "-",
+        )
         for r in finished
     )
     return Result(data, lines)

@@ -34,6 +34,19 @@ class Action(StrEnum):
     ORPHANED_BRANCH_DISCARDED = "orphaned_branch_discarded"
 
 
+class Cause(StrEnum):
+    """Why a write was resolved by recovery."""
+
+    OWNER_GONE = "owner_gone"
+    OWNER_SILENT = "owner_silent"
+    """It lives, or is on another host, and gave no sign of life for a lease."""
+    OWNER_FAILED = "owner_failed"
+    """It could not finish, and undid the write or left it to others."""
+    RESOLVER_GONE = "resolver_gone"
+    """Somebody had begun to resolve it, for whatever cause, and is gone, too."""
+    BRANCH_DELETED = "branch_deleted"
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRow:
     """One finished recovery."""
@@ -46,6 +59,7 @@ class AuditRow:
     commit_id: str | None
     finished_at_us: int
     tables: dict[str, str]
+    cause: Cause | None = None  # unknown in audits that are older than this column
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -57,14 +71,15 @@ class AuditRow:
             "commit_id": self.commit_id,
             "finished_at": self.finished_at_us,
             "types": self.tables,
+            "cause": None if self.cause is None else str(self.cause),
         }
 
 
 def append_audit(store: TableStore, row: AuditRow) -> None:
     """Add the row unless the operation has one already."""
-    rows = _to_arrow(row)
     for _ in range(APPEND_ATTEMPTS_MAX):
         table = _open_or_create(store)
+        rows = _to_arrow(row, table.schema)
         try:
             staged = stage_insert(table, rows, _PROPERTIES, type_key="audit:recovery")
             landed = store.commit(staged)
@@ -121,11 +136,13 @@ def _schema() -> pa.Schema:
             pa.field("commit_id", pa.string()),
             pa.field("finished_at_us", pa.int64(), nullable=False),
             pa.field("tables", pa.string(), nullable=False),
+            pa.field("cause", pa.string()),
         ]
     )
 
 
-def _to_arrow(row: AuditRow) -> pa.Table:
+def _to_arrow(row: AuditRow, schema: pa.Schema) -> pa.Table:
+    """The row as the table has it: one that is older than a column goes without."""
     import pyarrow as pa
 
     values = {
@@ -137,8 +154,9 @@ def _to_arrow(row: AuditRow) -> pa.Table:
         "commit_id": row.commit_id,
         "finished_at_us": row.finished_at_us,
         "tables": json.dumps(row.tables),
+        "cause": row.cause,
     }
-    return pa.Table.from_pylist([values], schema=_schema())
+    return pa.Table.from_pylist([values], schema=schema)
 
 
 def _from_arrow(record: dict[str, Any]) -> AuditRow:
@@ -151,4 +169,5 @@ def _from_arrow(record: dict[str, Any]) -> AuditRow:
         record["commit_id"],
         record["finished_at_us"],
         json.loads(record["tables"]),
+        Cause(record["cause"]) if record.get("cause") else None,
     )

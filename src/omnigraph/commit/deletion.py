@@ -52,7 +52,7 @@ def _finish(repository: Repository, recovery: Recovery, branch: Branch) -> None:
 
 def _nobody_writes(recovery: Recovery, branch: Branch) -> bool:
     records = recovery.pending.of_branch(branch.incarnation)
-    if not all(recovery.pending.may_resolve(record) for record in records):
+    if any(recovery.pending.cause_to_resolve(record) is None for record in records):
         return False
     recovery.discard(branch.incarnation)
     return True

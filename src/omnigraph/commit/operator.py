@@ -13,7 +13,6 @@ from typing import Any
 from omnigraph.commit.audit import read_audit
 from omnigraph.commit.decision import Way, decide
 from omnigraph.commit.deletion import finish_deletions
-from omnigraph.commit.holding import is_active
 from omnigraph.commit.pending import Pending
 from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import Conflict, CorruptData, NotFound, OmnigraphError
@@ -129,7 +128,7 @@ class Operator:
         record = pending.record
         if branch is None:
             state, outlook = "orphaned", "its branch is gone; it will be discarded"
-        elif is_active(record.operation_id) or not self._recovery.pending.may_resolve(pending):
+        elif self._recovery.pending.cause_to_resolve(pending) is None:
             state, outlook = "in progress", "its owner is alive; nothing will be done to it"
         else:
             newest = self._repository.manifest(branch).current()

@@ -6,6 +6,7 @@ import json
 import logging
 from dataclasses import dataclass
 
+from omnigraph.commit.audit import Cause
 from omnigraph.commit.holding import is_active
 from omnigraph.commit.ownership import (
     Owner,
@@ -32,6 +33,7 @@ class Pending:
     pulse: str = ""
     claims: tuple[str, ...] = ()
     aborted: bool = False  # its owner gave up and said so: it must never be rolled forward
+    cause: Cause = Cause.OWNER_FAILED  # why it is resolved
 
     @property
     def stem(self) -> str:
@@ -88,21 +90,22 @@ class PendingRecords:
         listed = self._objects.list(RECOVERY_PREFIX)
         return sorted({info.path.split("/")[1] for info in listed if info.path.count("/") == 2})
 
-    def may_resolve(self, pending: Pending) -> bool:
-        """Whether the owner and any earlier resolver of a record are gone or silent."""
+    def cause_to_resolve(self, pending: Pending) -> Cause | None:
+        """Why others may resolve a record; None while its owner or a resolver is at work."""
         if is_active(pending.record.operation_id):
-            return False
+            return None
         responsible = [*filter(None, map(self._claimant, pending.claims))]
         if not pending.aborted:  # an owner that gave up is waiting for nobody
             responsible.append(pending.record.owner)
         if all(owner == this_process() or is_certainly_dead(owner) for owner in responsible):
-            log.info("the owner of operation %s is gone", pending.record.operation_id)
-            return True
+            if pending.claims:
+                return Cause.RESOLVER_GONE
+            return Cause.OWNER_FAILED if pending.aborted else Cause.OWNER_GONE
         quiet_s = self._watch.unchanged_for(pending.path, pending.pulse)
         if quiet_s < lease_seconds():
-            return False
+            return None
         log.info("operation %s was silent for %.1f s", pending.record.operation_id, quiet_s)
-        return True
+        return Cause.OWNER_SILENT
 
     def is_claimed(self, pending: Pending) -> bool:
         """Whether anybody has begun to resolve a record."""

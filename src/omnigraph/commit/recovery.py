@@ -18,7 +18,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from omnigraph.commit.audit import Action, AuditRow, append_audit
+from omnigraph.commit.audit import Action, AuditRow, Cause, append_audit
 from omnigraph.commit.decision import Decision, Way, decide
 from omnigraph.commit.drift import ROLLBACK_PREFIX, Movement, TableDrift, find_drift
 from omnigraph.commit.holding import active
@@ -68,10 +68,12 @@ class Recovery:
         """Resolve what dead writers left on this branch. One list call when there is nothing."""
         done = []
         for pending in self.pending.of_branch(branch.incarnation, sweep=True):
-            if not self.pending.may_resolve(pending):
+            cause = self.pending.cause_to_resolve(pending)
+            if cause is None:
                 continue
             with active(pending.record.operation_id) as first:
-                resolution = self._claim_and_resolve(branch, pending) if first else None
+                caused = replace(pending, cause=cause)
+                resolution = self._claim_and_resolve(branch, caused) if first else None
                 if resolution is not None:
                     done.append(resolution)
         return done
@@ -86,7 +88,8 @@ class Recovery:
         for pending in self.pending.of_branch(incarnation):
             outcome = dict.fromkeys((t.key for t in pending.record.tables), "branch deleted")
             action = Action.ORPHANED_BRANCH_DISCARDED
-            done.append(self._finish(pending, action, None, outcome))
+            caused = replace(pending, cause=Cause.BRANCH_DELETED)
+            done.append(self._finish(caused, action, None, outcome))
         return done
 
     def undo_unreadable(self, branch: Branch, operation_id: str) -> bool:
@@ -317,17 +320,19 @@ class Recovery:
                 None if commit is None else commit.commit_id,
                 self._repository.clock.now_us(),
                 outcome,
+                pending.cause,
             ),
         )
         hit("recovery.after_audit")
         self.pending.remove(pending)
         hit("recovery.after_delete")
         log.warning(
-            "resolved an unfinished write: operation=%s kind=%s branch=%s action=%s",
+            "resolved an unfinished write: operation=%s kind=%s branch=%s action=%s cause=%s",
             record.operation_id,
             record.kind,
             record.branch,
             action,
+            pending.cause,
         )
         return Resolution(record.operation_id, record.branch, record.kind, action, commit, outcome)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import omnigraph
-from omnigraph.commit.audit import read_audit
+from omnigraph.commit.audit import Cause, read_audit
 from omnigraph.commit.ownership import LEASE_VARIABLE
 from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.repository import Repository
@@ -72,6 +72,7 @@ class Run:
     stops: int = 0
     seconds: float = 0.0
     recovered: int = 0
+    taken_over: int = 0  # of these: from owners that lived, and were told
     violations: list[str] = field(default_factory=list)
 
     def describe(self) -> str:
@@ -79,7 +80,8 @@ class Run:
         told = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
         return (
             f"random schedule, seed {self.plan.seed}: {self.kills} kills, {self.stops} stops, "
-            f"{len(self.account.operations)} operations ({told}), {self.recovered} recovered, "
+            f"{len(self.account.operations)} operations ({told}), {self.recovered} recovered "
+            f"({self.taken_over} from live owners), "
             f"{len(self.violations)} violations, {self.seconds:.0f} s"
         )
 
@@ -227,15 +229,19 @@ class Schedule:
         self._violations += [f"{n} operations ended in {code}" for code, n in unexpected.items()]
         omnigraph.open(self._uri)
         repository = Repository.open(parse_location(self._uri))
-        audited = {row.operation_id for row in read_audit(repository.tables)}
-        self._run.recovered = len(audited)
-        expected = Expected(account.acknowledged, frozenset(audited))
+        audit = {row.operation_id: row for row in read_audit(repository.tables)}
+        self._run.recovered = len(audit)
+        expected = Expected(account.acknowledged, frozenset(audit))
         self._violations += broken_promises(self._uri, expected)
-        if not self._run.stops:  # a writer that was stopped may be told of its own recovery
-            self._violations += [
-                f"operation {o} was acknowledged and recovered{self._told_of(o)}"
-                for o in audited & account.acknowledged
-            ]
+        # An owner that was stopped, or starved of the store, may learn that others finished its
+        # write. One that was found dead cannot have learned anything.
+        both = account.acknowledged & audit.keys()
+        self._run.taken_over = len(both)
+        self._violations += [
+            f"operation {o} was acknowledged by a dead process{self._told_of(o)}"
+            for o in both
+            if audit[o].cause is Cause.OWNER_GONE
+        ]
         anomalies = check(history_of(repository, account))
         if anomalies:
             self._violations.append(report(anomalies))
