@@ -179,7 +179,7 @@ def test_P_6_a_request_that_arrives_late_is_not_sent_again(
 
     before = repo.main.current().version
     monkeypatch.setattr(repo.tables, "commit_rebasing", delay_the_first_request)
-    monkeypatch.setattr(publisher.Publisher, "_back_off", let_it_arrive)
+    monkeypatch.setattr(publisher, "back_off", let_it_arrive)
     wanted = publication()
     published = repo.main.publish(wanted)
     assert published.commit is not None
