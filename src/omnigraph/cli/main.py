@@ -40,6 +40,7 @@ NOUNS: Final = {
     "index": ("index", "List, build and drop the indexes of a graph."),
     "optimize": ("optimize", "Join small files and bring indexes up to date."),
     "cleanup": ("cleanup", "Remove old history and what dead writers left."),
+    "purge": ("purge", "Remove an entity from every branch and from all history."),
     "fsck": ("fsck", "Check a graph for damage."),
     "repair": ("repair", "Heal types that were changed from outside."),
     "backup": ("backup", "Copy a graph, and later what is new, to another place."),
