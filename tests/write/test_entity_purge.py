@@ -221,6 +221,17 @@ def test_an_interrupted_purge_is_finished_by_the_next(
     assert graph.check().findings == []
 
 
+def test_a_backup_that_is_brought_up_to_date_shows_it_no_more(small: Graph, tmp_path: Path) -> None:
+    before = states(small)
+    small.backup(tmp_path / "copy")
+    small.purge("node", "Person", "eve-the-purged", confirm=True)
+    small.backup(tmp_path / "copy")
+    copy = omnigraph.open(tmp_path / "copy", read_only=True)
+    after = {at: exported(copy, at) for at in before}
+    assert after == {at: without_eve(records) for at, records in before.items()}
+    assert copy.check().findings == []
+
+
 def test_a_query_of_the_past_does_not_remember_it(small: Graph) -> None:
     text = "query all() { match { $p: Person } return { $p.name } order { $p.name } }"
     assert len(small.query(text, at="first").rows()) == 4
