@@ -23,6 +23,7 @@
     │   ├── TagNotFound
     │   ├── RefNotFound              neither a branch nor a tag, a commit or a time
     │   ├── HistoryReclaimed         an old state whose files were cleaned up
+    │   │   └── HistoryPurged        an old state that a purge gave up, or is rewriting
     │   ├── TypeNotFound
     │   ├── QueryNotFound            the text holds no query of this name
     │   ├── EntityNotFound
@@ -40,6 +41,7 @@
     │   ├── KeyConflict              an entity with this id exists already
     │   ├── PreconditionFailed       the branch head is not the commit the caller expected
     │   ├── MergeConflicts           two sides of a merge cannot be brought together, all listed
+    │   ├── PurgeRefused             what is to be purged is in use
     │   ├── BranchInUse              a branch that other branches or tags depend on
     │   ├── BranchProtected          a branch that does not allow this
     │   ├── SchemasDiffer            two sides of a merge have different schemas
@@ -272,6 +274,13 @@ class HistoryReclaimed(NotFound):
     default_remedy = "Use a newer commit; tags keep the commits that will be needed."
 
 
+class HistoryPurged(HistoryReclaimed):
+    code = "history_purged"
+    default_remedy = (
+        "Use a newer commit. If a purge was interrupted, run it again: it goes on where it stopped."
+    )
+
+
 class TypeNotFound(NotFound):
     code = "type_not_found"
     default_remedy = "Show the schema's types with `omnigraph snapshot`."
@@ -439,6 +448,11 @@ class MergeConflicts(Conflict):
             details={"merge_conflicts": found},
         )
         self.conflicts = found
+
+
+class PurgeRefused(Conflict):
+    code = "purge_refused"
+    default_remedy = "Wait until what is named has ended, then purge again; nothing was removed."
 
 
 class BranchInUse(Conflict):

@@ -34,6 +34,7 @@ from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
+from omnigraph.write.entity_purge import finish_entity_purges
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
 from omnigraph.write.optimize import Rewrite
 from omnigraph.write.purge import finish_purges
@@ -226,6 +227,7 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         self._transaction.require_writable()
         recovered = self._operator.recover(set_aside=set_aside)
         finish_purges(self._repository, MAIN_BRANCH)
+        finish_entity_purges(self._repository)
         return recovered
 
     def pending_writes(self) -> list[PendingWrite]:
@@ -283,6 +285,9 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         from omnigraph.spark.maintenance import rewriter
 
         return rewriter(self._repository, engine)
+
+    def _forget_what_was_read(self) -> None:
+        self._reader.forget()
 
     # -- being a handle ----------------------------------------------------------------------------
 

@@ -88,6 +88,19 @@ def test_fsck_and_repair_name_what_is_wrong_and_exit_with_1(
     assert inline("fsck", where).code == 0
 
 
+def test_purge_foretells_and_then_removes_an_entity(inline: Program, tmp_path: Path) -> None:
+    people_graph(tmp_path / "g")
+    where = str(tmp_path / "g")
+    foretold = inline("purge", "node", "Person", "ana", where)
+    assert "would purge it from branch main" in foretold.out
+    assert "out of reach:" in foretold.out
+    done = inline("purge", "node", "Person", "ana", where, "--confirm", "--json").json
+    assert (done["confirmed"], done["branches"]) == (True, ["main"])
+    again = inline("purge", "node", "Person", "ana", where, "--confirm", "--json")
+    assert (again.code, again.json["code"]) == (1, "entity_not_found")
+    assert inline("fsck", where).code == 0
+
+
 def test_backup_and_clone_say_what_they_copied(inline: Program, tmp_path: Path) -> None:
     graph = people_graph(tmp_path / "g")
     where, backup = str(tmp_path / "g"), str(tmp_path / "backup")

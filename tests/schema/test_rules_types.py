@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.schema.support import accept, codes
 
+from omnigraph.schema import AcceptedSchema
+from omnigraph.schema.render import render_schema
 from omnigraph.types import SCALARS
 
 
@@ -104,9 +106,35 @@ def test_S_16_names_reserved_elsewhere_are_free_as_properties() -> None:
     assert set(accept(text).nodes["A"].properties) == names
 
 
-def test_S_17_default_is_an_annotation_without_effect() -> None:
+def test_S_17_a_default_is_a_value_of_its_property() -> None:
     plain, noted = accept("node A { s: String }"), accept('node A { s: String @default("x") }')
     kept = noted.nodes["A"].properties["s"]
-    assert [(item.name, item.value) for item in kept.annotations] == [("default", "x")]
+    assert (kept.default, kept.default_stored, kept.annotations) == ("x", "x", ())
     assert kept.type == plain.nodes["A"].properties["s"].type
     assert noted.hash != plain.hash
+    day = accept('node A { d: Date @default("1970-01-02") }').nodes["A"].properties["d"]
+    assert (day.default, day.default_stored) == ("1970-01-02", 1)
+    assert AcceptedSchema.from_json(noted.to_json()) == noted
+    assert accept(render_schema(noted)).hash == noted.hash
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "s: String? @default(x)",
+        "s: String @default(1)",
+        "s: I32 @default(many)",
+        "s: I32 @default",
+        "s: I32 @default(1, when=2)",
+        "s: I32 @default(1) @default(2)",
+        "s: enum(a, b) @default(c)",
+        "s: [I32] @default(1)",
+        "s: Date @default(soon)",
+    ],
+)
+def test_S_17_a_default_that_does_not_fit_is_refused(declared: str) -> None:
+    assert codes(f"node A {{ {declared} }}") == ["S62"]
+
+
+def test_S_17_a_default_stands_on_a_property() -> None:
+    assert codes("node A @default(1) { s: I32 }") == ["S62"]

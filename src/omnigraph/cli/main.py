@@ -40,6 +40,7 @@ NOUNS: Final = {
     "index": ("index", "List, build and drop the indexes of a graph."),
     "optimize": ("optimize", "Join small files and bring indexes up to date."),
     "cleanup": ("cleanup", "Remove old history and what dead writers left."),
+    "purge": ("purge", "Remove an entity from every branch and from all history."),
     "fsck": ("fsck", "Check a graph for damage."),
     "upgrade": ("upgrade", "Bring a graph to the current format."),
     "repair": ("repair", "Heal types that were changed from outside."),

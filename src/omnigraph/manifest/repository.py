@@ -152,6 +152,7 @@ class Repository:
             kept = self._held(branch, state, commit, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
         pins = self._pins(state, schema_hash, kept)
+        state.purged.require_readable(commit.commit_id, pins.values())
         return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins)
 
     @staticmethod

@@ -44,6 +44,7 @@ class Kind(StrEnum):
     IDEMPOTENCY = "idempotency"
     HORIZON = "horizon"
     PURGE = "purge"
+    PURGED = "purged"
     QUIET = "quiet"
 
 

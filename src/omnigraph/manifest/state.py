@@ -7,13 +7,14 @@ read. Moving a state to a newer version reads only the fragments that changed in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from omnigraph.errors import CorruptData
 from omnigraph.manifest.format import internal_version
 from omnigraph.manifest.legacy import Lineage, recorded_timeline
+from omnigraph.manifest.purged import Purged, PurgedPlaces
 from omnigraph.manifest.rows import CURRENT, HORIZON, Head, Kind, Row, TablePin, row_from_arrow
 from omnigraph.manifest.timeline import Timeline, read_timeline
 from omnigraph.storage.tables import PinnedTable, TableRef
@@ -98,7 +99,15 @@ class ManifestState:
     def timeline(self) -> Timeline:
         """Where history is; read when first asked for."""
         found = read_timeline(self.table, self.earlier)
-        return found if self.lineage is None else recorded_timeline(found, self.lineage)
+        if self.lineage is not None:
+            return recorded_timeline(found, self.lineage)
+        return replace(found, purged=self.purged) if self.purged.tables else found
+
+    @cached_property
+    def purged(self) -> PurgedPlaces:
+        """What purges changed in versions of the past."""
+        found = (Purged.from_row(row) for row in self.rows(Kind.PURGED))
+        return PurgedPlaces({table.path: table for table in found})
 
     @property
     def known_timeline(self) -> Timeline | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from omnigraph.manifest.purged import PurgedPlaces
 from omnigraph.manifest.rows import Commit, Row, TablePin, history_schema, row_from_arrow
 from omnigraph.storage.tables import PinnedTable
 
@@ -64,6 +65,7 @@ class Timeline:
     commits: Track
     types: Mapping[str, Track]
     """Published versions by type key."""
+    purged: PurgedPlaces = field(default_factory=PurgedPlaces)
 
     @property
     def commit_ids(self) -> list[str]:
@@ -96,7 +98,8 @@ class Timeline:
 
     def read_pins(self, rows: Sequence[int]) -> dict[int, TablePin]:
         """The published versions with these row ids."""
-        return {at: TablePin.from_row(row) for at, row in zip(rows, self._rows(rows), strict=True)}
+        found = map(TablePin.from_row, self._rows(rows))
+        return {at: self.purged.corrected(pin) for at, pin in zip(rows, found, strict=True)}
 
     def pins_at(self, version: int) -> dict[str, TablePin]:
         """The newest published version of every type as of a manifest version."""

@@ -128,9 +128,10 @@ class SnapshotTables:
 
     def key(self, type_key: str) -> str:
         """What names the content of a type for ever; a text, because its hash is kept."""
-        ref = self.snapshot.pin(type_key).ref
-        uri, graph_id = self.repository.location.uri, self.repository.graph_id
-        return json.dumps([uri, graph_id, ref.path, ref.branch, ref.version])
+        pin = self.snapshot.pin(type_key)
+        ref, uri, graph_id = pin.ref, self.repository.location.uri, self.repository.graph_id
+        # The number of rows: a purge takes some from a version.
+        return json.dumps([uri, graph_id, ref.path, ref.branch, ref.version, pin.rows])
 
     def nodes(self, name: str) -> CachedNodes:
         found = self._nodes.get(name)

@@ -183,6 +183,13 @@ class Reader:
             self._tables.keep(key, found)
         return found
 
+    def forget(self) -> None:
+        """Let go of everything that was read: some of it must not be known any more."""
+        self.cache.clear()
+        self.recent = Recent()
+        self._tables = _Kept(SNAPSHOTS_MAX)
+        self._newest = _Kept(SNAPSHOTS_MAX)
+
     def prepare(
         self, text: str, name: str | None, tables: SnapshotTables, file: str = "<query>"
     ) -> Prepared:

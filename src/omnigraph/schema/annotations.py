@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from omnigraph.schema.ast import Annotation, PropertyDecl, TypeKind
+from omnigraph.errors import InvalidValue
+from omnigraph.schema.ast import Annotation, PropertyDecl, TypeKind, Value
 from omnigraph.schema.parser import CONSTRAINT_WORDS
 from omnigraph.schema.parts import CustomAnnotation, Embed
 from omnigraph.syntax import Diagnostics, Span
@@ -17,7 +18,7 @@ from omnigraph.syntax import Diagnostics, Span
 SUGAR: Final = ("key", "unique", "index")
 """Constraints that may be written as an annotation of one property."""
 
-ONCE: Final = frozenset((*SUGAR, "embed", "description", "instruction", "rename_from"))
+ONCE: Final = frozenset((*SUGAR, "embed", "description", "instruction", "rename_from", "default"))
 """Annotations with a meaning; each at most once per place. All others are kept as they are."""
 
 
@@ -38,6 +39,7 @@ class PropertyNotes(NamedTuple):
     hint: Hint | None = None
     sugar: tuple[tuple[str, Span], ...] = ()
     custom: tuple[CustomAnnotation, ...] = ()
+    default: Value | None = None
 
 
 class TypeNotes(NamedTuple):
@@ -71,6 +73,7 @@ def property_notes(
         hint=_hint(known.get("rename_from"), diagnostics),
         sugar=sugar,
         custom=_custom(declaration.annotations),
+        default=_default(known.get("default"), declaration, diagnostics),
     )
 
 
@@ -92,6 +95,8 @@ def type_notes(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> T
                 annotation.span,
                 remedy="Put it on the Vector property that holds the embedding.",
             )
+        elif word == "default":
+            _default_error(annotation.span, "`@default` cannot stand on a type", diagnostics)
     return TypeNotes(
         description=_text(known.get("description"), "S60", diagnostics),
         instruction=_text(known.get("instruction"), "S60", diagnostics),
@@ -113,7 +118,7 @@ def _known(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> dict[
                 remedy="Write for example `edge Owns: Person -> Car @card(0..3)`.",
             )
         elif word in known:
-            code = {"embed": "S18", "rename_from": "S61"}.get(word, "S60")
+            code = {"embed": "S18", "rename_from": "S61", "default": "S62"}.get(word, "S60")
             diagnostics.error(
                 "S19" if word in SUGAR else code,
                 f"`@{word}` is given twice",
@@ -200,6 +205,35 @@ def _embed_error(
         hint=hint,
         remedy='Write for example `vec: Vector(384) @embed(title, model="m")`.',
     )
+
+
+def _default(
+    annotation: Annotation | None, declaration: PropertyDecl, diagnostics: Diagnostics
+) -> Value | None:
+    """The value that entities get that were given none; it must be one of the property."""
+    if annotation is None:
+        return None
+    kind = declaration.type.type
+    name, arguments = declaration.name.text, annotation.arguments
+    if kind.nullable or kind.is_list or kind.is_vector or kind.is_blob:
+        message = f"`@default` needs a single required value, `{name}` is `{kind}`"
+        _default_error(annotation.span, message, diagnostics)
+    elif len(arguments) != 1 or arguments[0].keyword is not None:
+        _default_error(annotation.span, "`@default` takes exactly one value", diagnostics)
+    else:
+        try:
+            kind.accept(arguments[0].value)
+        except InvalidValue as problem:
+            message = f"the default of `{name}` does not fit: {problem.message}"
+            _default_error(arguments[0].span, message, diagnostics)
+        else:
+            return arguments[0].value
+    return None
+
+
+def _default_error(span: Span, message: str, diagnostics: Diagnostics) -> None:
+    remedy = "Write for example `level: I32 @default(1)`; without a default, use `?`."
+    diagnostics.error("S62", message, span, remedy=remedy)
 
 
 def _custom(annotations: Sequence[Annotation]) -> tuple[CustomAnnotation, ...]:

@@ -34,6 +34,7 @@ SCHEMA_CODES: Final[Mapping[str, str]] = {
     "S50": "two edge types whose names differ only in the case of letters",
     "S60": "`@description` or `@instruction` blank, given twice, or out of place",
     "S61": "`@rename_from` blank, given twice, or with more than one value",
+    "S62": "`@default` without one value that fits, given twice, or on a property that may be null",
     "V3": "`@rename_from` that names nothing usable; as information: one without effect",
 }
 

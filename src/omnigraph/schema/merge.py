@@ -20,7 +20,16 @@ from omnigraph.schema.render import render_schema
 _AnyType = InterfaceType | NodeType | EdgeType
 _Same = TypeVar("_Same", InterfaceType, NodeType, EdgeType)
 _FACTS = ("name", "description", "instruction", "annotations", "cardinality")
-_PROPERTY_FACTS = ("name", "type", "description", "embed", "annotations", "inherited", "fill")
+_PROPERTY_FACTS = (
+    "name",
+    "type",
+    "description",
+    "embed",
+    "annotations",
+    "inherited",
+    "default",
+    "fill",
+)
 
 
 @dataclass

@@ -130,8 +130,15 @@ class Property:
     """Copied from an interface rather than declared by the type itself."""
     property_id: str = ""
     origin: Origin = NO_ORIGIN
+    default: Value | None = None
+    """What an entity gets that is written without a value, as the schema writes it."""
     fill: Any = None
     """The stored value that entities older than the property were given; not part of the shape."""
+
+    @property
+    def default_stored(self) -> Any:
+        """The default in its stored form; None when there is none."""
+        return None if self.default is None else self.type.accept(self.default)
 
     def shape(self) -> Json:
         body: Json = {"name": self.name, "type": self.type.to_json()}
@@ -139,6 +146,8 @@ class Property:
             body["description"] = self.description
         if self.embed is not None:
             body["embed"] = {"source": self.embed.source, "model": self.embed.model}
+        if self.default is not None:
+            body["default"] = self.default
         if self.annotations:
             body["annotations"] = [item.to_json() for item in self.annotations]
         if self.inherited:
@@ -161,6 +170,7 @@ class Property:
             inherited=body.get("inherited", False),
             property_id=body["property_id"],
             origin=Origin(*body["origin"]),
+            default=body.get("default"),
             fill=body.get("fill"),
         )
 

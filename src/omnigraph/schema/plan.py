@@ -200,8 +200,9 @@ class _TypeDiff:
         if before.name != name:
             yield self.step("rename_property", name, renamed_from=before.name)
         yield from self.type_change(before, after)
-        if before.description != after.description:
-            notes = _noted(description=after.description)
+        if (before.description, before.default) != (after.description, after.default):
+            default = None if after.default is None else str(after.default)
+            notes = _noted(description=after.description, default=default)
             yield self.step("update_property_metadata", name, annotations=notes)
         if before.annotations != after.annotations:
             yield self.refuse(_annotation_change(before, after), name)

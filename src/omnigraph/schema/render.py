@@ -87,6 +87,8 @@ def _property(item: Property) -> str:
         words.append(f"@embed({item.embed.source}{model})")
     if item.description is not None:
         words.append(f"@description({quote(item.description)})")
+    if item.default is not None:
+        words.append(f"@default({_literal(item.default)})")
     words += map(_custom, item.annotations)
     return " ".join(words)
 

@@ -63,8 +63,8 @@ class _Member(NamedTuple):
         return (
             self.declaration.type.type == other.declaration.type.type
             and [word for word, _ in mine.sugar] == [word for word, _ in theirs.sugar]
-            and (mine.embed, mine.description, mine.custom)
-            == (theirs.embed, theirs.description, theirs.custom)
+            and (mine.embed, mine.description, mine.custom, mine.default)
+            == (theirs.embed, theirs.description, theirs.custom, theirs.default)
         )
 
 
@@ -325,6 +325,7 @@ class _Resolver:
                 type=member.declaration.type.type,
                 description=member.notes.description,
                 embed=member.notes.embed,
+                default=member.notes.default,
                 annotations=() if member.interface else member.notes.custom,
                 inherited=member.interface is not None,
             )

@@ -8,7 +8,7 @@ version columns stay; nothing here moves a table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,9 +55,13 @@ def plan_pieces(table: PinnedTable) -> list[str]:
     )
 
 
-def drop_deleted(table: PinnedTable) -> list[Piece]:
-    """Rewrite every fragment that has deleted rows, however few."""
-    whole = [f for f, about in table.fragments.items() if not about.num_deletions]
+def drop_deleted(table: PinnedTable, only: Collection[int] | None = None) -> list[Piece]:
+    """Rewrite every fragment (or ``only`` some) that has deleted rows, however few."""
+    whole = [
+        fragment_id
+        for fragment_id, about in table.fragments.items()
+        if not about.num_deletions or (only is not None and fragment_id not in only)
+    ]
     options = {"materialize_deletions_threshold": 0.0, "excluded_fragment_ids": whole}
     return [rewrite_piece(table, work) for work in _plan(table, options)]
 

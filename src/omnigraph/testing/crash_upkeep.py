@@ -10,7 +10,7 @@ from omnigraph.read.fsck import Damage
 from omnigraph.storage.indexing import IndexSpec, stage_indexes
 from omnigraph.storage.staging import stage_delete
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
-from omnigraph.testing.crash_writers import ids, insert_neighbourhood, make_graph
+from omnigraph.testing.crash_writers import ids, insert_neighbourhood, make_graph, rows
 from omnigraph.write.retention import READER_GRACE_VARIABLE
 
 DEAD = b'{"owner": {"host": "gone", "pid": 1, "started": "never"}}'
@@ -129,6 +129,33 @@ class Cleanup(WriterKind):
             for pin in graph.snapshot(branch).pins.values():
                 assert graph._repository.tables.open(pin.ref).scan().num_rows == pin.rows
         return {"horizon": bool(graph._repository.main.current().horizon)}
+
+
+@writer_kind
+class PurgeEntity(WriterKind):
+    """An edge goes from two branches and from all history."""
+
+    name = "purge"
+    copyable = False
+
+    def prepare(self, uri: str) -> None:
+        graph = make_graph(uri)
+        graph.create_branch("side")
+        insert_neighbourhood(graph, 90, "side")
+
+    def write(self, target: Target, number: int) -> None:
+        graph = target.graph
+        (id,) = _homes(graph, number) or _homes(graph, number, "side") or ("gone",)
+        graph.purge("edge", "LivesIn", id, confirm=True)
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        """It goes from one branch after the other."""
+        return {"main": not _homes(graph, number)}
+
+
+def _homes(graph: Graph, number: int, branch: str = "main") -> list[str]:
+    found = rows(graph, "edge:LivesIn", branch)
+    return [row["id"] for row in found if row["src"] == f"doomed{number}"]
 
 
 @writer_kind

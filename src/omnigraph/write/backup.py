@@ -144,6 +144,7 @@ class _Copying:
     source: ObjectStore
     target: ObjectStore
     there: dict[str, int]
+    rewritten: frozenset[str]  # tables of which a purge changed versions that were there before
     counts: Counter[str] = field(default_factory=Counter)
 
     def file(self, info: ObjectInfo) -> None:
@@ -154,7 +155,8 @@ class _Copying:
         self._count("copied", info.size)
 
     def version(self, info: ObjectInfo) -> None:
-        if info.path in self.there:
+        table = "/".join(info.path.split("/")[:2])
+        if info.path in self.there and table not in self.rewritten:
             self._count("there", info.size)
             return
         self.target.put(info.path, relocated(self.source.get(info.path), self._move))
@@ -181,7 +183,8 @@ def _copy(
     kept = kept_states(repository, seen)
     keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
     there = {info.path: info.size for info in objects.list()}
-    copying = _Copying(repository.objects, objects, there)
+    purged = frozenset(path for one in seen for path in one.state.purged.tables)
+    copying = _Copying(repository.objects, objects, there, purged)
     versions: list[ObjectInfo] = []
     manifests: list[ObjectInfo] = []
     for path in sorted(kept.versions):

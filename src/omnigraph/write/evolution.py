@@ -8,7 +8,7 @@ name, which every write requires. Nothing here moves or publishes a table.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from omnigraph.schema import (
     EdgeType,
     Plan,
     PlanFacts,
+    Property,
     accept_schema,
     plan_schema,
     tightened,
@@ -208,10 +209,30 @@ def _filled(
             )
         if item.property_id in known:
             continue  # the same change was made before
-        item = replace(item, fill=fill)
-        after = after.with_type(replace(owner, properties={**owner.properties, name: item}))
+        after = _with_fill(after, owner, name, fill)
         filled.append(f"{owner.key}.{name}")
+    for owner, item in _defaulted(before, after):
+        if f"{owner.key}.{item.name}" not in filled:
+            after = _with_fill(after, after.type(owner.key), item.name, item.default_stored)
+            filled.append(f"{owner.key}.{item.name}")
     return after, frozenset(filled)
+
+
+def _with_fill(schema: AcceptedSchema, owner: EntityType, name: str, fill: Any) -> AcceptedSchema:
+    item = replace(owner.properties[name], fill=fill)
+    return schema.with_type(replace(owner, properties={**owner.properties, name: item}))
+
+
+def _defaulted(
+    before: AcceptedSchema, after: AcceptedSchema
+) -> Iterator[tuple[EntityType, Property]]:
+    """The properties that are new in types that exist, and that have a default."""
+    olds = {t.type_id: {i.property_id for i in t.properties.values()} for t in before.types()}
+    for owner in after.types():
+        for item in owner.properties.values():
+            known = olds.get(owner.type_id, {item.property_id})
+            if item.default is not None and item.property_id not in known:
+                yield owner, item
 
 
 def _require_allowed(report: Report) -> None:

@@ -14,7 +14,7 @@ from omnigraph.constraints import FILE, LINE, Report, Violation
 from omnigraph.errors import ResourceLimit
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.rows import Row, column_array
+from omnigraph.write.rows import Row, column_array, with_defaults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,7 +123,7 @@ class Gathered:
         found = {}
         for key, parts in sorted(self._parts.items()):
             table = pa.concat_tables(parts or [self._table(self.schema.type(key), [])])
-            found[key] = in_order(table.combine_chunks())
+            found[key] = with_defaults(self.schema.type(key), in_order(table.combine_chunks()))
         self._parts, self._bytes = {}, 0
         return found
 

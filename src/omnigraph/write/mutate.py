@@ -43,7 +43,7 @@ from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.matching import ENDPOINT_COLUMNS, Condition
 from omnigraph.write.pending import PendingType, matching_ids
-from omnigraph.write.rows import Row, column_array, require_values
+from omnigraph.write.rows import Row, column_array, require_values, set_defaults
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,6 +212,7 @@ class _Execution:
         row: Row = dict.fromkeys(owner.properties)
         for item in values:
             row[item.property.property] = self._assigned(owner, item)
+        set_defaults(owner, row)
         require_values(owner, row)
         return self._blobs.settle_row(owner, row)
 

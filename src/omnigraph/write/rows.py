@@ -20,12 +20,35 @@ Row = dict[str, Any]
 
 
 def accept_row(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
-    """Given values as stored ones: omitted properties are null, unknown ones an error."""
+    """Given values as stored ones: omitted properties get defaults, unknown ones are errors."""
     row: Row = dict.fromkeys(owner.properties)
     for name, value in values.items():
-        row[name] = accept_value(owner, name, value)
+        declared = owner.properties.get(name)
+        if value is not None or declared is None or declared.default is None:
+            row[name] = accept_value(owner, name, value)
+    set_defaults(owner, row)
     require_values(owner, row)
     return row
+
+
+def set_defaults(owner: NodeType | EdgeType, row: Row) -> None:
+    """Give the properties that have no value the one that the schema says, if it says one."""
+    for name, declared in owner.properties.items():
+        if row[name] is None:
+            row[name] = declared.default_stored
+
+
+def with_defaults(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
+    """The same for many."""
+    import pyarrow.compute as pc
+
+    for at, name in enumerate(rows.column_names):
+        declared = owner.properties.get(name)
+        if declared is None or declared.default is None or not rows[name].null_count:
+            continue
+        default = column_array(declared.type, [declared.default_stored])[0]
+        rows = rows.set_column(at, name, pc.fill_null(rows[name], default))
+    return rows
 
 
 def require_values(owner: NodeType | EdgeType, row: Row) -> None:

@@ -1,6 +1,6 @@
 """The maintaining half of a graph handle: what keeps a graph small and quick, as methods.
 
-None of them adds a commit or changes what a branch says.
+None of them adds a commit or changes what a branch says, but for ``purge``, which removes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import timedelta
 from omnigraph.commit.leases import held
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.manifest.migrations.upgrade import UpgradeReport, upgrade
+from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -22,8 +23,10 @@ from omnigraph.storage.compaction import rewrite_pieces
 from omnigraph.storage.locations import parse_location
 from omnigraph.write.backup import CopyReport, backup, clone
 from omnigraph.write.cleanup import CleanupReport, cleanup
+from omnigraph.write.entity_purge import EntityPurge, PurgeReport
 from omnigraph.write.indexes import IndexReport, bring_up_to_date, drop_indexes, list_indexes
 from omnigraph.write.optimize import Optimized, Rewrite, optimize
+from omnigraph.write.purge_plan import Entity
 from omnigraph.write.repair import Repaired, repair
 from omnigraph.write.retention import Policy
 
@@ -87,6 +90,34 @@ class UpkeepMethods:
         seconds = None if older_than is None else int(older_than.total_seconds())
         policy = Policy(keep, seconds)
         return cleanup(self._repository, self._transaction, policy, confirm=confirm)
+
+    def purge(
+        self,
+        kind: str,
+        type_name: str,
+        id: str,
+        *,
+        confirm: bool = False,
+        actor: str | None = None,
+    ) -> PurgeReport:
+        """Remove a node (with its edges) or an edge from every branch and from all history.
+
+        Every version that held it is rewritten without it; the report names what no purge can
+        reach. Without ``confirm`` nothing is removed: the report says what would be.
+        """
+        if kind not in ("node", "edge"):
+            raise InvalidInput(f"{kind!r} is neither node nor edge")
+        purge = EntityPurge(self._repository, self._transaction, Entity(kind, type_name, id), actor)
+        if not confirm:
+            return purge.foretell()
+        self._transaction.require_writable()
+        try:
+            return purge.run()
+        finally:
+            self._forget_what_was_read()
+
+    def _forget_what_was_read(self) -> None:
+        """Let go of what is in memory of old states; ``Graph`` knows what that is."""
 
     @contextmanager
     def hold(self, target: str = MAIN) -> Iterator[SnapshotPins]:

@@ -228,6 +228,7 @@ def _check_complete(context: Context, statement: ast.Insert, declared: NodeType 
         name
         for name, item in declared.properties.items()
         if not item.type.nullable
+        and item.default is None
         and name not in given
         and not (item.embed is not None and item.embed.source in given)
     ]

@@ -72,6 +72,8 @@ def check_history(
         names += [track.names[track.until(v) - 1] for v in held if track.until(v)]
         for name in dict.fromkeys(names):
             ref = ref_at(name)
+            if state.purged.is_gone(ref.path, name):
+                continue
             stored = tables.get(ref.path, {}).get(ref.branch)
             if stored is None or ref.version not in stored.versions:
                 message = f"version {ref.version} of {key} is missing"

@@ -1,0 +1,62 @@
+"""``omnigraph purge``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import omnigraph
+from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriArgument, type_key
+from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.output import Result, columns
+from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.sizes import size_text
+from omnigraph.cli.writing import confirm as ask
+
+app = noun("Remove an entity from every branch and from all history.", single=True)
+
+ConfirmOption = Annotated[
+    bool, typer.Option("--confirm", help="Do it; without this, only say what would be removed.")
+]
+
+
+@command(app, direct_verb("purge", store=True))
+def purge(
+    call: Call,
+    entity: EntityArgument,
+    type_name: TypeArgument,
+    id: IdArgument,
+    uri: UriArgument = None,
+    confirm: ConfirmOption = False,
+) -> Result:
+    """Remove a node with all its edges, or an edge, from every branch, tag and older state.
+
+    Older states stay readable, without it. What no purge can reach is named. Without --confirm
+    nothing is removed.
+    """
+    kind = type_key(entity, type_name).partition(":")[0]
+    location = call.address(uri)
+    if confirm:
+        ask(call, location, f"Purge a {kind} from all history")
+    call.echo(location)
+    graph = omnigraph.open(location.uri, read_only=not confirm)
+    report = graph.purge(kind, type_name, id, confirm=confirm, actor=call.actor)
+    rows = [
+        (
+            one.type_key,
+            f"{one.versions - one.versions_given_up} versions rewritten",
+            f"{one.versions_given_up} given up" if one.versions_given_up else "",
+            f"{one.files} files",
+            size_text(one.bytes),
+        )
+        for one in report.types
+    ]
+    done = "purged" if confirm else "would purge"
+    where = [f"branch {name}" for name in report.branches] + [f"tag {n}" for n in report.tags]
+    lines = [*columns(rows), f"{done} it from {', '.join(where) or 'older states only'}"]
+    lines += [f"commit {found} mentions it" for found in report.commits]
+    lines += ["out of reach:", *(f"  {text}" for text in report.out_of_reach)]
+    if not confirm:
+        lines.append("say --confirm to purge")
+    return Result({"uri": location.uri, **report.to_json()}, lines)
