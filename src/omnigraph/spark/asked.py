@@ -69,7 +69,8 @@ class Asked:
             return None
         bits = np.frombuffer(zlib.decompress(self.filters[key]), dtype=np.uint8)
         places = _places(ids)
-        return (bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(bool)
+        found = bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1
+        return np.asarray(found, dtype=bool)
 
 
 def join_asked(

@@ -151,7 +151,7 @@ def _replaced(rows: pa.Table, stored: pa.Table | None) -> np.ndarray[Any, Any] |
     if stored is None:
         return None
     found = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
-    return found[ADDRESS].to_numpy().astype(np.uint64)
+    return np.asarray(found[ADDRESS], dtype=np.uint64)
 
 
 def _merge(
