@@ -27,8 +27,8 @@ from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
 from omnigraph.schema import Cardinality, EdgeType, NodeType
 from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
-from omnigraph.spark.stage import FINAL, Site, shelve_tuples, shelve_values, without_places
-from omnigraph.spark.stored import StoredBucket
+from omnigraph.spark.stage import FINAL, Site, shelve_values, without_places
+from omnigraph.spark.stored import StoredBucket, shelve_stored_values
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.places import ADDRESS
 from omnigraph.storage.staging import with_hidden, write_rows
@@ -91,19 +91,19 @@ class Checked:
 
 
 def check_bucket_ids(task: CheckTask) -> Checked:
-    """The ids of one bucket; in a merge also the writing of its rows."""
+    """The ids of one bucket; in a merge also what is replaced, and the rows that waited."""
     import pyarrow.compute as pc
 
     site = task.site
     tables = read_bucket(site.objects, task.paths, ("ids/", "rows/", "stored/"))
     checked, shelving = Checked(), Shelving(site.buckets)
-    kind = "rows" if site.mode == "merge" else "ids"
     for key in sorted(task.written):
+        kind = "rows" if key in site.waiting else "ids"
         owner, rows = site.schema.type(key), tables.get(f"{kind}/{key}")
         stored = tables.get(f"stored/{key}")
         if rows is None:
             if stored is not None:
-                _shelve_stored_values(shelving, owner, stored, empty_ids())
+                shelve_stored_values(shelving, owner, stored, empty_ids())
             continue
         report = task.report()
         image = TypeImage(
@@ -116,8 +116,8 @@ def check_bucket_ids(task: CheckTask) -> Checked:
         check_ids(owner, image, known, report)
         checked.note((1, key, 0), report)
         if stored is not None and site.mode != "overwrite":
-            _shelve_stored_values(shelving, owner, stored, image.written_ids)
-        if site.mode == "merge":
+            shelve_stored_values(shelving, owner, stored, image.written_ids)
+        if key in site.waiting:
             marked = _marked(rows)
             shelve_values(shelving, owner, marked)
             if task.staging and not report:
@@ -125,27 +125,11 @@ def check_bucket_ids(task: CheckTask) -> Checked:
         elif "key" in report.rules:
             marked = _marked(rows)
             checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
+        elif site.mode == "merge":
+            checked.merged[key] = Merged(addresses=_replaced(rows, stored))
     if shelving.tables:
         checked.shelf = shelving.write(site.objects, f"{site.prefix}/values")
     return checked
-
-
-def _shelve_stored_values(
-    shelving: Shelving, owner: NodeType | EdgeType, stored: pa.Table, superseded: pa.Array
-) -> None:
-    """Stored rows that stay, by the values that checks ask for; of others, the vacated sources."""
-    import pyarrow.compute as pc
-
-    gone = pc.is_in(stored["id"], value_set=superseded)
-    stays = stored.filter(pc.invert(gone))
-    if "src" in stored.column_names and isinstance(owner, EdgeType):
-        shelving.add(f"stored-src/{owner.key}", stays.select(["src"]), stays["src"])
-        left = stored.filter(gone).select(["src"])
-        shelving.add(f"vacated/{owner.key}", left, left["src"])
-    for number, columns in enumerate(owner.unique):
-        if set(columns) <= set(stored.column_names):
-            name = f"stored-unique/{owner.key}/{number}"
-            shelve_tuples(shelving, name, owner, columns, stays)
 
 
 def _marked(rows: pa.Table) -> pa.Table:
@@ -157,6 +141,17 @@ def _marked(rows: pa.Table) -> pa.Table:
     mask = np.zeros(rows.num_rows, dtype=bool)
     mask[last_per_id(numbered.select(["id", "#at"]))["#at"].to_numpy()] = True
     return rows.append_column(FINAL, pa.array(mask))
+
+
+def _replaced(rows: pa.Table, stored: pa.Table | None) -> np.ndarray[Any, Any] | None:
+    """Where the stored rows are that these replace."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if stored is None:
+        return None
+    found = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
+    return np.asarray(found[ADDRESS], dtype=np.uint64)
 
 
 def _merge(

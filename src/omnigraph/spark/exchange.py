@@ -30,17 +30,26 @@ Shelf = dict[int, str]
 
 
 def bucket_of(values: pa.Array | pa.ChunkedArray, buckets: int) -> np.ndarray[Any, Any]:
-    """The bucket of every string: a function of the string alone, cheap and well spread.
+    """The bucket of every string: a function of the string alone."""
+    import numpy as np
+
+    if buckets == 1:
+        return np.zeros(len(values), dtype=np.uint16)
+    return (hash_of(values) % np.uint64(buckets)).astype(np.uint16)
+
+
+def hash_of(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """A number for every string: a function of the string alone, cheap and well spread.
 
     It looks at the beginning, the middle and the end of a string: enough to spread keys of every
-    common form, and never wrong, because equality is decided inside the bucket.
+    common form, and never wrong, because equality is decided where strings meet.
     """
     import numpy as np
     import pyarrow as pa
 
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if buckets == 1 or not len(array):
-        return np.zeros(len(array), dtype=np.uint16)
+    if not len(array):
+        return np.zeros(0, dtype=np.uint64)
     _, offset_buffer, data = array.buffers()
     at = np.frombuffer(offset_buffer, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
     first, last = int(at[0]), int(at[-1])
@@ -59,7 +68,7 @@ def bucket_of(values: pa.Array | pa.ChunkedArray, buckets: int) -> np.ndarray[An
         word = np.where(kept == 0, 0, (word << shift) >> shift)  # only this string's own bytes
         mixed = (mixed ^ word) * np.uint64(factor)
         mixed ^= mixed >> np.uint64(29)
-    return (mixed % np.uint64(buckets)).astype(np.uint16)
+    return mixed
 
 
 @dataclass

@@ -23,6 +23,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.schema import AcceptedSchema
+from omnigraph.spark.asked import join_asked
 from omnigraph.spark.assign import Assignment
 from omnigraph.spark.check import (
     Checked,
@@ -38,6 +39,7 @@ from omnigraph.spark.frames import Frame, find_frames, stage_frame
 from omnigraph.spark.intent import Intent
 from omnigraph.spark.parts import PART_BYTES, Part, digest_part, find_parts
 from omnigraph.spark.plan import (
+    asks_by_value,
     joined,
     lines_before,
     one_report,
@@ -49,7 +51,7 @@ from omnigraph.spark.stage import Site, Staged, StageTask, stage_part
 from omnigraph.spark.stored import shelve_stored, stored_tasks
 from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.staging import stage_fragments, stage_replacement
+from omnigraph.storage.staging import kept_hidden, stage_fragments, stage_replacement
 from omnigraph.storage.tables import StagedWrite, TableRef, operation_properties
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import (
@@ -61,8 +63,9 @@ from omnigraph.write.changes import (
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.load import MODES, LoadResult, LoadSpec, counts_of
 
-BUCKET_BYTES: Final = 32 << 20
-"""Input per bucket: its keys, with hash tables over them, fit easily into a task's memory."""
+BUCKET_BYTES: Final = 64 << 20
+"""Input per bucket: its keys, with hash tables over them, fit easily into a task's memory, and
+looking through them takes longer than starting the task."""
 
 STORED_ROW_BYTES: Final = 32
 """What a stored row is thought to add to a bucket: an id and a little more."""
@@ -170,6 +173,8 @@ class SparkLoad:
             self._shown_max,
             self._set_aside,
             None if self._assignment is None else self._assignment.types,
+            self._waiting(),
+            self._asking(attempt),
         )
         self._staged = self._tasks.run(
             "reading", stage_part, [StageTask(self._site, part) for part in self._parts]
@@ -211,6 +216,24 @@ class SparkLoad:
             targets[key] = _Target(pin, ref, ref != pin.ref)
         return targets
 
+    def _waiting(self) -> frozenset[str]:
+        """Types whose rows cannot be written before the stored ones are known."""
+        if self._spec.mode != "merge":
+            return frozenset()
+        return frozenset(
+            key
+            for key, target in self._targets.items()
+            if self._assignment is not None
+            or not self._schema.type(key).key_properties  # of one id the last counts
+            or kept_hidden(self._repository.tables.open(target.ref))
+        )
+
+    def _asking(self, attempt: Attempt) -> frozenset[str]:
+        """Types of which stored rows are wanted by id; an overwrite wants all of them."""
+        if self._spec.mode == "overwrite":
+            return frozenset()
+        return frozenset(key for key, pin in attempt.snapshot.pins.items() if pin.rows)
+
     def _buckets(self, attempt: Attempt) -> int:
         if self._sizes.buckets is not None:
             return self._sizes.buckets
@@ -237,16 +260,22 @@ class SparkLoad:
         wanted = wanted_of_stored(self._schema, attempt.snapshot, self._spec.mode, given)
         refs = {item.key: pins[item.key].ref for item in wanted}
         shelves: list[Shelf] = [shelf for answer in self._staged for shelf in answer.shelves]
+        paths = [answer.asked for answer in self._staged]
+        asked = join_asked(site.objects, paths, site.asking) if wanted else None
         shelves += self._tasks.run(
-            "reading stored keys", shelve_stored, stored_tasks(site, refs, wanted)
+            "reading stored keys", shelve_stored, stored_tasks(site, refs, wanted, asked)
         )
         by_id: list[Checked] = []
         if any(given.values()):
             specs = self._check_tasks(shelves, stored=refs)
             by_id = self._tasks.run("checking ids", check_bucket_ids, specs, light=True)
             shelves += [answer.shelf for answer in by_id]
-        specs = self._check_tasks(shelves, by_id)
-        by_value = self._tasks.run("checking constraints", check_bucket_values, specs, light=True)
+        by_value: list[Checked] = []
+        if asks_by_value(self._schema, self._spec.mode, given):
+            specs = self._check_tasks(shelves, by_id)
+            by_value = self._tasks.run(
+                "checking constraints", check_bucket_values, specs, light=True
+            )
         self._refuse(one_report(self._broken, report_checks([*by_id, *by_value])), by_id)
         merged: dict[str, list[Merged]] = {}
         for answer in by_id:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +34,10 @@ from omnigraph.write.tabular import csv_tables, find_type, read_table
 PART_BYTES: Final = 48 << 20
 """A part and the columns made of it fit into a task's memory several times over, and a machine of
 a few cores still gets several parts out of a file of some hundred megabytes."""
+
+PARTS_MULTIPLE: Final = 4
+"""A file that is divided is divided into a multiple of so many equal parts: on a few cores the last
+round of tasks then keeps all of them busy."""
 
 PIECE_BYTES: Final = 192 << 20
 """Columns that a task holds before it stages them: what bounds its memory on an endless file."""
@@ -137,9 +142,11 @@ def _of_file(
         return [replace(whole, size=size * COMPRESSION_FACTOR)]
     if kind == "csv" or not (data is not None or file.is_local) or size <= part_bytes:
         return [whole]
+    rounds = math.ceil(size / (part_bytes * PARTS_MULTIPLE))
+    step = math.ceil(size / (rounds * PARTS_MULTIPLE))
     return [
-        replace(whole, start=start, end=min(start + part_bytes, size), size=part_bytes)
-        for start in range(0, size, part_bytes)
+        replace(whole, start=start, end=min(start + step, size), size=step)
+        for start in range(0, size, step)
     ]
 
 

@@ -91,6 +91,12 @@ def _of_ends(
             yield Wanted(f"stored/{node_key}", node_key, ("id",), "id")
 
 
+def asks_by_value(schema: AcceptedSchema, mode: Mode, written: Iterable[str]) -> bool:
+    """Whether anything is checked by value: unique tuples, ends of edges, vanished nodes."""
+    types = [schema.type(key) for key in written]
+    return mode == "overwrite" or any(isinstance(t, EdgeType) or t.unique for t in types)
+
+
 # -- one report out of many ------------------------------------------------------------------------
 
 

@@ -1,9 +1,9 @@
 """The first step of a load, on executors: read a part, check its rows, stage them, shelve keys.
 
-Reading and the checks of single rows are those of a load in process. Rows whose place in the table
-is already known are written as files beside the table's own, which nothing refers to yet; in a
-merge, rows that may replace stored ones wait on the shelf for the step that knows. Nothing here
-decides: what is wrong is reported, and the driver decides.
+Reading and the checks of single rows are those of a load in process. Rows are written as files
+beside the table's own, which nothing refers to yet. Only where what is written depends on other
+rows (of one id the last counts, or something of the replaced row stays) do they wait on the shelf
+for the step that knows. Nothing here decides: what is wrong is reported, and the driver decides.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from omnigraph.constraints.rows import check_required, check_values
 from omnigraph.constraints.spelling import tuple_keys
 from omnigraph.ids import placed_ulids
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.spark.asked import Asking
 from omnigraph.spark.assign import Assigned
 from omnigraph.spark.exchange import Shelf, Shelving
 from omnigraph.spark.parts import PIECE_BYTES, Part, lines_before, read_part
@@ -58,6 +59,10 @@ class Site:
     """Lines, by part, that are read as if they were not there."""
     assigned: Mapping[str, Assigned] | None = None
     """What is set, by type, while everything else of an entity stays; None: whole rows."""
+    waiting: frozenset[str] = frozenset()
+    """Types whose rows are written by the step that knows the stored ones, if they have ids."""
+    asking: frozenset[str] = frozenset()
+    """Types with stored rows that a check may ask for: what it asks of them is noted."""
 
     @property
     def prefix(self) -> str:
@@ -99,6 +104,8 @@ class Staged:
     unread: Report = field(default_factory=Report)
     broken: Report = field(default_factory=Report)
     shelves: list[Shelf] = field(default_factory=list)
+    asked: str | None = None
+    """The object that says which stored ids this part may ask for."""
 
 
 def stage_part(task: StageTask) -> Staged:
@@ -119,6 +126,7 @@ class Stager:
     ) -> None:
         self._site = site
         self._answer = answer
+        self._asking = Asking(site.asking)
         answer.unread.shown_max = answer.broken.shown_max = site.shown_max
         self._gathered = Gathered(
             site.schema,
@@ -132,6 +140,8 @@ class Stager:
         """Read everything; the reader calls what it is given between pieces."""
         self._answer.lines = read(self._gathered, self._stage_full_piece)
         self._stage_piece()
+        site = self._site
+        self._answer.asked = self._asking.write(site.objects, f"{site.prefix}/asked")
         _forget(self._answer.unread, self._set_aside)
         return self._answer
 
@@ -183,8 +193,12 @@ class Stager:
         answer.given[owner.key] = answer.given.get(owner.key, 0) + named.num_rows
         if named.num_rows:
             shelving.add(f"ids/{owner.key}", named.select(["id", FILE, LINE]), named["id"])
+            self._asking.note(owner.key, named["id"])
+        if isinstance(owner, EdgeType):
+            for column, node_key in ends(owner):
+                self._asking.note(node_key, rows[column])
         direct = rows
-        if self._site.mode == "merge":
+        if owner.key in self._site.waiting:
             shelving.add(f"rows/{owner.key}", named, named["id"])
             direct = fresh
         shelve_values(shelving, owner, direct, generated=given is not None and not named.num_rows)

@@ -1,8 +1,9 @@
 """The stored side of a load's checks: columns of stored rows, shelved like those of the input.
 
 The driver says which columns of which types are needed and by which values they are divided; tasks
-read a few fragments each. A bucket then answers for its share of the stored rows as a snapshot
-answers for all of them.
+read a few fragments each. Rows that the load certainly does not ask for by id are divided by their
+values at once. A bucket then answers for its share of the stored rows as a snapshot answers for all
+of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from omnigraph.constraints.image import empty_ids
+from omnigraph.schema import EdgeType, NodeType
+from omnigraph.spark.asked import Asked
 from omnigraph.spark.exchange import Shelf, Shelving
 from omnigraph.spark.shares import fragment_groups
 from omnigraph.spark.stage import Site, shelve_tuples
@@ -20,8 +24,9 @@ from omnigraph.storage.tables import ROW_ID, TableRef
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS_PER_TASK: Final = 2 << 20
-"""Stored rows that one task reads: some columns of them, a few hundred megabytes at most."""
+ROWS_PER_TASK: Final = 1 << 20
+"""Stored rows that one task reads: some columns of them, some hundred megabytes at most, and a
+machine of a few cores still divides a table of some million rows evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +49,73 @@ class StoredTask:
     ref: TableRef
     fragment_ids: tuple[int, ...]
     wanted: tuple[Wanted, ...]
+    asked: Asked | None = None
 
 
 def shelve_stored(task: StoredTask) -> Shelf:
     """Carry one task out."""
     site, table = task.site, task.site.tables.open(task.ref)
     located = any(item.located for item in task.wanted)
+    whole = located and site.assigned is not None  # rows will be read again, by row id
     rows = table.scan(
         sorted({name for item in task.wanted for name in item.columns}),
         fragment_ids=task.fragment_ids,
-        with_row_id=located,
+        with_row_id=whole,
         with_row_address=located,
     )
     shelving = Shelving(site.buckets)
     for item in task.wanted:
-        names = [*item.columns, *((ROW_ID, ADDRESS) if item.located else ())]
-        if isinstance(item.by, str):
-            shelving.add(item.name, rows.select(names), rows[item.by])
+        places = [name for name in (ROW_ID, ADDRESS) if item.located and name in rows.column_names]
+        owner, chosen = site.schema.type(item.key), rows.select([*item.columns, *places])
+        if item.by == "id":
+            _shelve_asked(task, item, owner, chosen, shelving)
+        elif isinstance(item.by, str):
+            shelving.add(item.name, chosen, chosen[item.by])
         else:
-            shelve_tuples(shelving, item.name, site.schema.type(item.key), item.by, rows)
+            shelve_tuples(shelving, item.name, owner, item.by, rows)
     return shelving.write(site.objects, f"{site.prefix}/stored")
 
 
+def _shelve_asked(
+    task: StoredTask,
+    item: Wanted,
+    owner: NodeType | EdgeType,
+    rows: pa.Table,
+    shelving: Shelving,
+) -> None:
+    """Rows by id, as far as anybody may ask for them; the others stay, whatever is written."""
+    import pyarrow as pa
+
+    may_be = None if task.asked is None else task.asked.may_be(item.key, rows["id"])
+    if may_be is not None:
+        shelve_stored_values(shelving, owner, rows.filter(pa.array(~may_be)), empty_ids())
+        rows = rows.filter(pa.array(may_be))
+    shelving.add(item.name, rows, rows["id"])
+
+
+def shelve_stored_values(
+    shelving: Shelving, owner: NodeType | EdgeType, stored: pa.Table, superseded: pa.Array
+) -> None:
+    """Stored rows that stay, by the values that checks ask for; of others, the vacated sources."""
+    import pyarrow.compute as pc
+
+    names = set(stored.column_names)
+    sources = "src" in names and isinstance(owner, EdgeType)
+    unique = [item for item in enumerate(owner.unique) if set(item[1]) <= names]
+    if not sources and not unique:
+        return
+    gone = pc.is_in(stored["id"], value_set=superseded)
+    stays = stored.filter(pc.invert(gone))
+    if sources:
+        shelving.add(f"stored-src/{owner.key}", stays.select(["src"]), stays["src"])
+        left = stored.filter(gone).select(["src"])
+        shelving.add(f"vacated/{owner.key}", left, left["src"])
+    for number, columns in unique:
+        shelve_tuples(shelving, f"stored-unique/{owner.key}/{number}", owner, columns, stays)
+
+
 def stored_tasks(
-    site: Site, refs: Mapping[str, TableRef], wanted: Sequence[Wanted]
+    site: Site, refs: Mapping[str, TableRef], wanted: Sequence[Wanted], asked: Asked | None = None
 ) -> list[StoredTask]:
     """The tasks that shelve everything wanted, each over fragments of one type."""
     tasks: list[StoredTask] = []
@@ -75,7 +123,7 @@ def stored_tasks(
         ref = refs[key]
         mine = tuple(item for item in wanted if item.key == key)
         groups = fragment_groups(site.tables.open(ref), ROWS_PER_TASK)
-        tasks += [StoredTask(site, ref, group, mine) for group in groups]
+        tasks += [StoredTask(site, ref, group, mine, asked) for group in groups]
     return tasks
 
 

@@ -364,7 +364,7 @@ def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, An
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kept = [field for field in table.hidden if not is_blob_type(field.type)]
+    kept = kept_hidden(table)
     if not kept or not len(replaced):
         return rows
     found = pa.concat_tables(rows_at(table, replaced, ["id", *(field.name for field in kept)]))
@@ -372,6 +372,11 @@ def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, An
     for field in kept:
         rows = rows.append_column(field, found[field.name].cast(field.type).take(at))
     return rows
+
+
+def kept_hidden(table: PinnedTable) -> list[pa.Field]:
+    """The hidden columns whose values replacing rows take over."""
+    return [field for field in table.hidden if not is_blob_type(field.type)]
 
 
 def stage_maintenance(
