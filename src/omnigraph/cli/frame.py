@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -22,10 +21,11 @@ from omnigraph.cli.output import EXIT_USAGE, Result, print_result
 from omnigraph.cli.plain import PlainCommand, PlainGroup
 from omnigraph.cli.quick_start import leave_pandas_alone
 from omnigraph.cli.scope import Verb
+from omnigraph.frozen import frozen
 from omnigraph.storage.locations import Location
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One invocation of a command: what the frame already knows about it."""
 

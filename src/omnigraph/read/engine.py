@@ -10,11 +10,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Generic, TypeVar
 
 from omnigraph.embed import Embedder, embedder_from_environment
 from omnigraph.errors import InvalidInput, ResourceLimit
+from omnigraph.frozen import frozen
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
@@ -51,7 +52,7 @@ SNAPSHOTS_MAX: Final = 64
 """Snapshots whose tables and orders of evaluation are remembered; they hold no data."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadOptions:
     """How to run a query; what it answers does not depend on any of it but ``entity_form``."""
 
@@ -68,7 +69,7 @@ class ReadOptions:
 STANDARD: Final = ReadOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepared:
     """A read query ready to run: its plan and what the plan looks at."""
 
@@ -246,7 +247,7 @@ class _Kept(Generic[_K, _V]):
                 self._values.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Run:
     """One execution of one query."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Final
 
 from omnigraph.errors import CorruptData, FormatUnsupported, TypeNotFound
+from omnigraph.frozen import frozen
 from omnigraph.schema.ast import TypeKind
 from omnigraph.schema.parts import (
     ANY_NUMBER,
@@ -36,12 +37,13 @@ SCHEMA_FORMAT: Final = 1
 """Version of the JSON form of an accepted schema."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Type:
     """What interfaces, node types and edge types have in common."""
 
     kind: ClassVar[TypeKind]
 
+    _: KW_ONLY
     name: str
     properties: Mapping[str, Property]
     """In name order."""
@@ -88,12 +90,13 @@ class _Type:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InterfaceType(_Type):
     """Properties that node types share by name. Has no data of its own."""
 
     kind: ClassVar[TypeKind] = "interface"
 
+    _: KW_ONLY
     keys: Columns = ()
     """Properties that become the key of a node type that does not declare them itself."""
 
@@ -106,10 +109,11 @@ class InterfaceType(_Type):
         return cls(**cls._common(body), keys=tuple(body.get("keys", ())))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _EntityType(_Type):
     """A type with entities: a table, a lifetime, and documentation."""
 
+    _: KW_ONLY
     incarnation: str = ""
     description: str | None = None
     instruction: str | None = None
@@ -150,10 +154,11 @@ class _EntityType(_Type):
         return (*system, *declared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NodeType(_EntityType):
     kind: ClassVar[TypeKind] = "node"
 
+    _: KW_ONLY
     key_columns: Columns = ()
     """Members of the key in name order; see ``key_properties`` for the order of ids."""
     ranges: tuple[Range, ...] = ()
@@ -193,10 +198,11 @@ class NodeType(_EntityType):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EdgeType(_EntityType):
     kind: ClassVar[TypeKind] = "edge"
 
+    _: KW_ONLY
     source: str
     target: str
     cardinality: Cardinality = ANY_NUMBER
