@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 import pytest
 
-from omnigraph.frozen import frozen
+from omnigraph.frozen import COMPILED_AFTER, frozen
 
 
 @frozen
@@ -97,3 +97,46 @@ def test_what_works_with_dataclasses_works() -> None:
     assert pickle.loads(pickle.dumps(item)) == item
     assert copy.copy(item) == item
     assert copy.deepcopy(item).tags is not item.tags
+
+
+def test_the_first_values_and_the_later_ones_are_made_alike() -> None:
+    @frozen
+    class Point:
+        x: int
+        y: int = 0
+        total: ClassVar[list[int]] = []
+
+        def __post_init__(self) -> None:
+            self.total.append(self.x)
+
+    many = range(COMPILED_AFTER + 3)
+    first = Point.__init__
+    made = [(Point(at), Point(x=at, y=0), Point(y=0, x=at)) for at in many]
+    assert Point.__init__ is not first, "compiled by now"
+    assert all(
+        a == b == c and (a.x, a.y) == (at, 0) for at, (a, b, c) in zip(many, made, strict=True)
+    )
+    assert len(Point.total) == 3 * len(many)
+
+
+@pytest.mark.parametrize("made_before", [0, 2 * COMPILED_AFTER])
+def test_wrong_arguments_are_refused_by_name_however_many_values_were_made(
+    made_before: int,
+) -> None:
+    @frozen
+    class Point:
+        x: int
+        y: int = 0
+
+    for at in range(made_before):
+        Point(at)
+    wrong: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+        ((), {}, "'x'"),
+        ((1, 2, 3), {}, "3"),
+        ((1,), {"x": 1}, "'x'"),
+        ((1,), {"z": 1}, "'z'"),
+    ]
+    for given, named, says in wrong:
+        with pytest.raises(TypeError, match=says):
+            Point(*given, **named)
+    assert Point(1) == Point(1, 0)
