@@ -6,6 +6,7 @@ command does.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -64,10 +65,23 @@ STORED_HELP: Final = Path(__file__).with_name("help.txt")
 """What ``--help`` prints, as it was rendered once; a test holds it to what would be rendered now.
 Rendering takes a library whose import alone takes longer than all the rest."""
 
+GARBAGE_OBJECTS: Final = 200_000
+"""Objects between two looks for garbage. Python looks every 700, which takes a fifth of the time of
+a short command: nearly all that it makes are modules, and those stay."""
+
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return the exit code: 0, 1, 2 or 4."""
-    given = drawing_asked_for(list(sys.argv[1:] if arguments is None else arguments))
+    if arguments is not None:
+        return _run_guarded(list(arguments))
+    gc.set_threshold(GARBAGE_OBJECTS)
+    code = _run_guarded(sys.argv[1:])
+    gc.freeze()  # the process ends, and leaving does not look at everything once more
+    return code
+
+
+def _run_guarded(arguments: list[str]) -> int:
+    given = drawing_asked_for(arguments)
     as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
     output.prepare_streams()
     try:

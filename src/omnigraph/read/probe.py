@@ -84,7 +84,8 @@ class ProbedTable:
             raise TooWide
         positions = self._storage_positions(table, found["_rowaddr"].to_numpy())
         order = np.argsort(positions, kind="stable")
-        found, positions = found.take(order), positions[order]
+        # As a list: for an array, pyarrow loads all of numpy's masked arrays to look at it.
+        found, positions = found.take(order.tolist()), positions[order]
         fresh = [at for at, place in enumerate(positions.tolist()) if place not in self._met]
         for at in fresh:
             self._met[int(positions[at])] = len(self._met)

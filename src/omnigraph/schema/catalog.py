@@ -11,11 +11,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from omnigraph.errors import CorruptData, FormatUnsupported, TypeNotFound
 from omnigraph.frozen import frozen
-from omnigraph.schema.ast import TypeKind
 from omnigraph.schema.parts import (
     ANY_NUMBER,
     NO_ORIGIN,
@@ -32,6 +31,9 @@ from omnigraph.schema.parts import (
 )
 from omnigraph.syntax import Diagnostic, did_you_mean
 from omnigraph.types import STRING, PropertyType
+
+if TYPE_CHECKING:
+    from omnigraph.schema.ast import TypeKind
 
 SCHEMA_FORMAT: Final = 1
 """Version of the JSON form of an accepted schema."""
