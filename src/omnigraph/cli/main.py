@@ -59,6 +59,14 @@ OLD_NAMES: Final = {"read": "query", "change": "mutate"}
 OLD_NOUNS: Final = {"ingest": "load"}
 """The same for a command that reads its input otherwise than the one that took its place."""
 
+OWN_MEANINGS: Final = {
+    "commit list": ("--graph", "--dag"),
+    "query": ("--profile", "--analyze"),
+    "read": ("--profile", "--analyze"),
+}
+"""Flags of every command that mean something else in one of them when no value follows: with an ID
+``--graph`` picks a graph, with a NAME ``--profile`` picks a configured target."""
+
 HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
 
 STORED_HELP: Final = Path(__file__).with_name("help.txt")
@@ -81,7 +89,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_guarded(arguments: list[str]) -> int:
-    given = drawing_asked_for(arguments)
+    given = own_meanings(arguments)
     as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
     output.prepare_streams()
     try:
@@ -93,14 +101,14 @@ def _run_guarded(arguments: list[str]) -> int:
     return code
 
 
-def drawing_asked_for(given: list[str]) -> list[str]:
-    """``--graph ID`` picks a graph; in ``commit list`` a ``--graph`` without ID draws one."""
+def own_meanings(given: list[str]) -> list[str]:
+    """A command line with flags that a command gives a meaning of its own spelled out."""
     words = [word for word in given if not word.startswith("-")]
-    if ("commit", "list") not in pairwise(words):
-        return given
-    followers = [*given[1:], "-"]
+    verbs = {*words, *map(" ".join, pairwise(words))}
+    meant = {flag: own for verb, (flag, own) in OWN_MEANINGS.items() if verb in verbs}
+    followers = [*given, "-"][1:]
     return [
-        "--dag" if word == "--graph" and after.startswith("-") else word
+        meant.get(word, word) if after.startswith("-") else word
         for word, after in zip(given, followers, strict=True)
     ]
 
