@@ -4,9 +4,9 @@ A typed property graph whose every node and edge type is a Lance dataset, versio
 Everything public is named here; every other module is private.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from omnigraph import errors
+from omnigraph import errors, lazy
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph, init, open
@@ -14,11 +14,5 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["Graph", "__version__", "errors", "init", "open"]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the engine on first use: `omnigraph --help` and the languages do without it."""
-    if name in {"Graph", "init", "open"}:
-        from omnigraph import graph
-
-        return getattr(graph, name)
-    raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+# `omnigraph --help` and the languages do without the engine.
+__getattr__ = lazy.on_first_use(__name__, dict.fromkeys(("Graph", "init", "open"), "graph"))

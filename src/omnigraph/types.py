@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from omnigraph.calendar import format_date, format_instant, parse_date, parse_instant
 from omnigraph.errors import InvalidValue
 from omnigraph.floats import round_single, shortest_float
+from omnigraph.frozen import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -249,7 +250,7 @@ STRING: Final = SCALARS["String"]
 F32: Final = SCALARS["F32"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyType:
     """What a property may hold: a scalar, a list of one, an enum, a vector or a blob."""
 

@@ -89,10 +89,17 @@ def test_a_commit_can_be_read(inline: Program, people: Path) -> None:
     assert done.out.splitlines()[0] == f"0 rows from snapshot {first} via ages"
 
 
-def test_analyze_shows_the_steps(inline: Program, people: Path) -> None:
-    done = inline("query", "--uri", str(people), "-e", TIES, "--analyze")
+@pytest.mark.parametrize("flags", [["--analyze"], ["--profile"], ["--profile", "--quiet"]])
+def test_analyze_shows_the_steps(inline: Program, people: Path, flags: list[str]) -> None:
+    done = inline("query", "--uri", str(people), "-e", TIES, *flags)
     assert done.out.splitlines()[0].split() == ["rows", "ms", "access", "step"]
     assert "expand" in done.out
+
+
+def test_a_profile_with_a_name_is_a_configured_target(inline: Program) -> None:
+    done = inline("query", "-e", TIES, "--profile", "staging")
+    assert done.code != 0
+    assert "profile 'staging'" in done.err
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,15 @@ one value. It must never act on them: what a flag means for a command is decided
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 
+from omnigraph.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Flags:
     """What was given; the innermost of two spellings of a flag counts."""
 

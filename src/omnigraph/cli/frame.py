@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -20,12 +19,13 @@ from omnigraph.cli import scope
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import EXIT_USAGE, Result, print_result
 from omnigraph.cli.plain import PlainCommand, PlainGroup
-from omnigraph.cli.quick_start import leave_pandas_alone
+from omnigraph.cli.quick_start import start_quickly
 from omnigraph.cli.scope import Verb
+from omnigraph.frozen import frozen
 from omnigraph.storage.locations import Location
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One invocation of a command: what the frame already knows about it."""
 
@@ -41,7 +41,7 @@ class Call:
         """The graph this call is about."""
         if not self.flags.quiet:
             scope.warn_of_unread_config()
-        leave_pandas_alone()
+        start_quickly()
         return scope.address(self.flags, uri)
 
     def echo(self, location: Location) -> None:

@@ -6,6 +6,7 @@ command does.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -60,16 +61,37 @@ OLD_NAMES: Final = {"read": "query", "change": "mutate"}
 OLD_NOUNS: Final = {"ingest": "load"}
 """The same for a command that reads its input otherwise than the one that took its place."""
 
+OWN_MEANINGS: Final = {
+    "commit list": ("--graph", "--dag"),
+    "query": ("--profile", "--analyze"),
+    "read": ("--profile", "--analyze"),
+}
+"""Flags of every command that mean something else in one of them when no value follows: with an ID
+``--graph`` picks a graph, with a NAME ``--profile`` picks a configured target."""
+
 HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
 
 STORED_HELP: Final = Path(__file__).with_name("help.txt")
 """What ``--help`` prints, as it was rendered once; a test holds it to what would be rendered now.
 Rendering takes a library whose import alone takes longer than all the rest."""
 
+GARBAGE_OBJECTS: Final = 200_000
+"""Objects between two looks for garbage. Python looks every 700, which takes a fifth of the time of
+a short command: nearly all that it makes are modules, and those stay."""
+
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return the exit code: 0, 1, 2 or 4."""
-    given = drawing_asked_for(list(sys.argv[1:] if arguments is None else arguments))
+    if arguments is not None:
+        return _run_guarded(list(arguments))
+    gc.set_threshold(GARBAGE_OBJECTS)
+    code = _run_guarded(sys.argv[1:])
+    gc.freeze()  # the process ends, and leaving does not look at everything once more
+    return code
+
+
+def _run_guarded(arguments: list[str]) -> int:
+    given = own_meanings(arguments)
     as_json = "--json" in (given[: given.index("--")] if "--" in given else given)
     output.prepare_streams()
     try:
@@ -81,14 +103,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def drawing_asked_for(given: list[str]) -> list[str]:
-    """``--graph ID`` picks a graph; in ``commit list`` a ``--graph`` without ID draws one."""
+def own_meanings(given: list[str]) -> list[str]:
+    """A command line with flags that a command gives a meaning of its own spelled out."""
     words = [word for word in given if not word.startswith("-")]
-    if ("commit", "list") not in pairwise(words):
-        return given
-    followers = [*given[1:], "-"]
+    verbs = {*words, *map(" ".join, pairwise(words))}
+    meant = {flag: own for verb, (flag, own) in OWN_MEANINGS.items() if verb in verbs}
+    followers = [*given, "-"][1:]
     return [
-        "--dag" if word == "--graph" and after.startswith("-") else word
+        meant.get(word, word) if after.startswith("-") else word
         for word, after in zip(given, followers, strict=True)
     ]
 

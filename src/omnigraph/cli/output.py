@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TextIO, cast
 
 from omnigraph.errors import OmnigraphError, PreconditionFailed
+from omnigraph.frozen import frozen
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
@@ -22,7 +22,7 @@ EXIT_PRECONDITION: Final = 4
 DEBUG_VARIABLE: Final = "OMNIGRAPH_DEBUG"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """What a command found out: as data, as lines of text, and how the program ends.
 

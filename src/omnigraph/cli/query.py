@@ -15,6 +15,8 @@ from omnigraph.cli.rows import FORMATS, RowFormat, render
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import InvalidInput
 
+ANALYZE_HELP = "Show what every step did instead of the rows; so does --profile without a name."
+
 app = noun("Run a read query.", single=True)
 
 
@@ -45,9 +47,7 @@ def query(
     form: Annotated[
         str | None, _option("--format", "FORMAT", f"One of {', '.join(FORMATS)}.")
     ] = None,
-    analyze: Annotated[
-        bool, typer.Option("--analyze", help="Show what every step did instead of the rows.")
-    ] = False,
+    analyze: Annotated[bool, typer.Option("--analyze", help=ANALYZE_HELP)] = False,
     timeout_ms: Annotated[
         str | None, _option("--timeout-ms", "MS", "Give the query up after so long.")
     ] = None,

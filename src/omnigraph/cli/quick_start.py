@@ -6,27 +6,46 @@ Only for processes that are ours: pyarrow remembers what it found.
 from __future__ import annotations
 
 import sys
-from importlib.abc import MetaPathFinder
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_UNUSED_FILE_SYSTEMS: Final = frozenset(
+    f"pyarrow._{name}" for name in ("azurefs", "gcsfs", "hdfs", "s3fs")
+)
+"""Parts of pyarrow that Lance makes it load and nobody asks: objects are read by Lance itself."""
 
 
-class _NoPandas(MetaPathFinder):
-    """Lets nobody import pandas while it is in place."""
+class _Refusing:
+    """Lets nobody import some modules while it is in place."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ImportError("pandas is left alone here", name=fullname)
+        if fullname in self._names:
+            raise ImportError(f"{fullname} is left alone here", name=fullname)
 
 
-def leave_pandas_alone() -> None:
-    """Let pyarrow look for pandas now and find none: importing it doubles the time of a command.
+@contextmanager
+def _left_alone(names: frozenset[str]) -> Iterator[None]:
+    finder = _Refusing(names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
-    It looks once, when it first makes a value; what needs pandas later still gets it.
+
+def start_quickly() -> None:
+    """Load pyarrow without what takes long and is not needed.
+
+    It looks for pandas once, when it first makes a value, and importing pandas doubles the time of
+    a command; what needs pandas later still gets it.
     """
     import pyarrow
 
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
+    with _left_alone(frozenset({"pandas"})):
         pyarrow.scalar(0)
-    finally:
-        sys.meta_path.remove(finder)
+    with _left_alone(_UNUSED_FILE_SYSTEMS):
+        import pyarrow.fs

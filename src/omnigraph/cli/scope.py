@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import warn
 from omnigraph.errors import InvalidInput, NotAvailable, UnsupportedLocation
+from omnigraph.frozen import frozen
 from omnigraph.storage.locations import Location, parse_location
 
 Kind = Literal["data", "served", "direct (storage-native)", "cluster control", "local"]
@@ -33,7 +33,7 @@ _MEANINGS = {
 _CLUSTER_GRAPH = re.compile(r"(?P<root>.+)/graphs/[^/]+\.omni")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verb:
     """A command, the kind of command it is, and the flags that apply to it."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Embedder, Provider
 from omnigraph.errors import EmbeddingFailure
+from omnigraph.frozen import frozen
 
 if TYPE_CHECKING:
     from omnigraph.embed.http import Patience
@@ -26,7 +26,7 @@ MOCK: Final = "OMNIGRAPH_EMBEDDINGS_MOCK"
 _FALSE: Final = ("", "0", "false", "no", "off")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kind:
     base_url: str
     model: str

@@ -8,10 +8,10 @@ crash in between leaves a ref that nothing refers to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput
+from omnigraph.frozen import frozen
 from omnigraph.manifest.rows import MAIN, Kind, Row
 from omnigraph.manifest.state import ManifestState
 
@@ -19,7 +19,7 @@ BRANCH_NAME_MAX = 255
 RESERVED_NAMES = frozenset({"__schema_apply_lock__"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     """One live branch."""
 

@@ -61,7 +61,8 @@ def recorded_timeline(timeline: Timeline, lineage: Lineage) -> RecordedTimeline:
     """The timeline of a manifest that holds no commits, with those that were kept elsewhere."""
     commits = lineage.commits
     places = [(c.manifest_version or 0, at, c.commit_id) for at, c in enumerate(commits)]
-    return RecordedTimeline(timeline.table, Track().extended(places), timeline.types, commits)
+    track = Track().extended(places)
+    return RecordedTimeline(timeline.table, track, timeline.types, recorded=commits)
 
 
 def unstamped_id(pins: Iterable[TablePin]) -> str:

@@ -7,9 +7,10 @@ compared in tests. Building rows from it is a pure function of the state it is a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from omnigraph.errors import PreconditionFailed, ReadSetConflict, VersionConflict
+from omnigraph.frozen import frozen
 from omnigraph.manifest.rows import Commit, Head, Row, TablePin
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.digests import Digests
@@ -17,7 +18,7 @@ from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.tables import TableRef
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requirements:
     """What a write relied on. Each must still hold when it is published.
 
@@ -65,7 +66,7 @@ class Requirements:
                 raise ReadSetConflict(f"insertions into {key}", epoch, pin and pin.insert_epoch)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableChange:
     """The new pin of one type, relative to the pin it replaces."""
 
@@ -94,7 +95,7 @@ class TableChange:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Publication:
     """One manifest commit, before it is tied to a state.
 
@@ -133,7 +134,7 @@ class Publication:
         return PublicationRows(tuple(written), frozenset(replaced))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicationRows:
     """Rows to write, in order, and the object ids whose stored rows they supersede."""
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import CorruptData
+from omnigraph.frozen import frozen
 from omnigraph.storage.digests import Digests, read_digests
 from omnigraph.storage.fingerprints import Fingerprints, read_fingerprints
 from omnigraph.storage.tables import TableRef
@@ -51,7 +52,7 @@ class Kind(StrEnum):
 HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One row of ``__manifest``, as stored."""
 
@@ -70,7 +71,7 @@ class Row:
         return self.object_type not in HISTORY_KINDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablePin:
     """Where one type's rows are, as of one commit.
 
@@ -178,7 +179,7 @@ def ref_at(place: str) -> TableRef:
     return TableRef(path, None if branch == MAIN else branch, int(version))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """The tip of a branch. *Every* manifest commit rewrites it: that makes them one sequence."""
 
@@ -199,7 +200,7 @@ class Head:
         return cls(data["commit_id"], data["schema_hash"], data["branch"])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     """One graph commit. ``manifest_version`` is known once it has been read back."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import TypeNotFound
+from omnigraph.frozen import frozen
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.format import INTERNAL_VERSION
 from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.state import ManifestState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotPins:
     """What a read sees: the pins of one manifest version, its commit and its schema."""
 

@@ -6,15 +6,15 @@ cannot be deleted, and clean-up leaves what tagged commits refer to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import TagNotFound
+from omnigraph.frozen import frozen
 from omnigraph.manifest.rows import Kind, Row
 from omnigraph.manifest.state import ManifestState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tag:
     """A name for a commit. ``branch`` is the incarnation of the branch that holds the commit."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from omnigraph.frozen import frozen
 from omnigraph.manifest.purged import PurgedPlaces
 from omnigraph.manifest.rows import Commit, Row, TablePin, history_schema, row_from_arrow
 from omnigraph.storage.tables import PinnedTable
@@ -27,7 +28,7 @@ _COMMIT: Final = "graph_commit:"
 _VERSION: Final = "table_version:"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Track:
     """Some history rows in the order of the manifest versions that made them."""
 

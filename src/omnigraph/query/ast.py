@@ -7,9 +7,10 @@ later without changing what is here. Knows neither the schema nor the types of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
+from omnigraph.frozen import frozen
 from omnigraph.syntax.lexer import Token
 from omnigraph.syntax.source import Source, Span
 
@@ -20,7 +21,7 @@ Direction = Literal["asc", "desc"]
 ANONYMOUS: Final = "_"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     """A name as written; of a variable, without its ``$``."""
 
@@ -35,7 +36,7 @@ class Name:
 # Expressions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LiteralValue:
     """A single value. Dates keep their text: whether it is a date is the checker's question."""
 
@@ -44,13 +45,13 @@ class LiteralValue:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListLiteral:
     items: tuple[LiteralValue | ListLiteral, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A bare ``$name``: a parameter if one has this name, else a match variable."""
 
@@ -58,14 +59,14 @@ class Variable:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyAccess:
     variable: Name
     property: Name
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AliasReference:
     """A bare name: the alias of a return item."""
 
@@ -73,7 +74,7 @@ class AliasReference:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A call of a known function with an acceptable number of arguments."""
 
@@ -82,7 +83,7 @@ class Call:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     operator: ComparisonOperator
     left: Expression
@@ -90,7 +91,7 @@ class Comparison:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldReference:
     """A property of the type a mutation is about, in its ``where``."""
 
@@ -113,7 +114,7 @@ Expression: TypeAlias = (
 # Clauses of a match
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyValue:
     """``name: value``: an equality in a binding, an assignment in a mutation."""
 
@@ -122,7 +123,7 @@ class PropertyValue:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binding:
     variable: Name
     type_name: Name
@@ -130,7 +131,7 @@ class Binding:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hops:
     """``{minimum,maximum}`` as written; an absent maximum is the checker's to refuse."""
 
@@ -139,7 +140,7 @@ class Hops:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traversal:
     left: Name
     edge: Name
@@ -150,13 +151,13 @@ class Traversal:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     condition: Expression
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Negation:
     block: Block
     span: Span = field(compare=False, repr=False)
@@ -165,7 +166,7 @@ class Negation:
 Clause: TypeAlias = Binding | Traversal | Filter | Negation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Clauses in braces; all of them must hold."""
 
@@ -176,14 +177,14 @@ class Block:
 # Bodies
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReturnItem:
     expression: Expression
     alias: Name | None
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderItem:
     """``direction`` is None when none was written."""
 
@@ -192,13 +193,13 @@ class OrderItem:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     count: int
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadBody:
     match: Block
     returns: tuple[ReturnItem, ...]
@@ -208,14 +209,14 @@ class ReadBody:
     order_span: Span | None = field(compare=False, repr=False, default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Insert:
     type_name: Name
     assignments: tuple[PropertyValue, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Update:
     type_name: Name
     assignments: tuple[PropertyValue, ...]
@@ -223,7 +224,7 @@ class Update:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delete:
     type_name: Name
     where: Comparison
@@ -233,7 +234,7 @@ class Delete:
 Statement: TypeAlias = Insert | Update | Delete
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteBody:
     statements: tuple[Statement, ...]
 
@@ -241,7 +242,7 @@ class WriteBody:
 # Queries
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParameterType:
     """A declared type as written: ``name`` is not yet known to be a type."""
 
@@ -252,14 +253,14 @@ class ParameterType:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     name: Name
     type: ParameterType
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotation:
     """``@description("…")`` or ``@instruction("…")``."""
 
@@ -268,7 +269,7 @@ class Annotation:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     name: Name
     parameters: tuple[Parameter, ...]
@@ -293,7 +294,7 @@ class Query:
         return next((item.text for item in self.annotations if item.name.text == name), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryFile:
     """All queries of one text. ``comments`` are in text order, for the formatter."""
 

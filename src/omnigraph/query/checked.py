@@ -7,9 +7,9 @@ written; putting it into a canonical order is the planner's work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from omnigraph.frozen import frozen
 from omnigraph.query import ast
 from omnigraph.query.expressions import (
     Compare,
@@ -22,7 +22,7 @@ from omnigraph.query.expressions import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedTraversal:
     """An edge between two variables, told by the ends of the edge, not by how it was written.
 
@@ -41,7 +41,7 @@ class CheckedTraversal:
     edge_variable: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedBlock:
     """``variables`` are those first bound here; a negation sees those of the blocks around it."""
 
@@ -51,7 +51,7 @@ class CheckedBlock:
     negations: tuple[CheckedBlock, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     name: str
     expression: Expression
@@ -61,13 +61,13 @@ class Column:
         return self.expression.type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SortKey:
     expression: Expression
     descending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedRead:
     """``ranking`` is the search that orders the rows; ``order`` follows it, or stands alone."""
 
@@ -85,13 +85,13 @@ class CheckedRead:
         return self.syntax.name.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     property: PropertyOf
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedInsert:
     """Of an edge, ``assignments`` include ``from`` and ``to``."""
 
@@ -99,14 +99,14 @@ class CheckedInsert:
     assignments: tuple[Assignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedUpdate:
     type: EntityType
     assignments: tuple[Assignment, ...]
     where: Compare
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedDelete:
     type: EntityType
     where: Compare
@@ -115,7 +115,7 @@ class CheckedDelete:
 CheckedStatement: TypeAlias = CheckedInsert | CheckedUpdate | CheckedDelete
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedWrite:
     syntax: ast.Query
     parameters: tuple[ParameterValue, ...]

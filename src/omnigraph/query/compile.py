@@ -6,9 +6,8 @@ cache what comes out of here by text and schema hash.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omnigraph.errors import QueryNotFound
+from omnigraph.frozen import frozen
 from omnigraph.query import ast
 from omnigraph.query.check import check_query
 from omnigraph.query.checked import CheckedQuery, CheckedWrite
@@ -21,7 +20,7 @@ from omnigraph.syntax.source import Source
 from omnigraph.syntax.suggest import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompiledQuery:
     """A query ready to be executed."""
 

@@ -8,9 +8,10 @@ checked query and the plan; an engine interprets exactly these classes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
+from omnigraph.frozen import frozen
 from omnigraph.query.ast import ComparisonOperator
 from omnigraph.syntax.lexer import quote
 from omnigraph.types import SCALARS, PropertyType, Stored
@@ -30,7 +31,7 @@ FUZZY_EDITS_DEFAULT: Final = 2
 RRF_K_DEFAULT: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntityType:
     """The type of a whole node or edge."""
 
@@ -48,7 +49,7 @@ class EntityType:
 ValueType: TypeAlias = PropertyType | EntityType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A literal as a stored value: days for a date, milliseconds for an instant."""
 
@@ -56,20 +57,20 @@ class Constant:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParameterValue:
     name: str
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CurrentTime:
     """The instant of the request, the same in every place and statement."""
 
     type: PropertyType = DATE_TIME
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyOf:
     """``variable.property``; in a mutation the variable is empty: the entity being looked at."""
 
@@ -78,13 +79,13 @@ class PropertyOf:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WholeEntity:
     variable: str
     type: EntityType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compare:
     """Unknown, and so not true, when a side is null."""
 
@@ -97,7 +98,7 @@ class Compare:
         return BOOL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextMatch:
     """A text search; ``negated`` keeps exactly the entities that do not match.
 
@@ -115,7 +116,7 @@ class TextMatch:
         return BOOL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nearest:
     """Distance; smaller is better."""
 
@@ -127,7 +128,7 @@ class Nearest:
         return SCORE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bm25:
     """Relevance; larger is better."""
 
@@ -139,7 +140,7 @@ class Bm25:
         return SCORE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fusion:
     """Two rankings as one, by reciprocal rank; larger is better."""
 
@@ -152,7 +153,7 @@ class Fusion:
         return SCORE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aggregate:
     function: AggregateFunction
     argument: Expression

@@ -7,14 +7,15 @@ and the reference documentation all read this table; nobody else lists functions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
+
+from omnigraph.frozen import frozen
 
 FunctionKind = Literal["constant", "text", "rank", "fusion", "aggregate"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """One function. ``arguments`` names them for messages; those past ``required`` are optional."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from omnigraph.frozen import frozen
 from omnigraph.query import ast
 from omnigraph.query.check import try_check
 from omnigraph.query.checked import CheckedQuery, CheckedRead, CheckedUpdate, CheckedWrite
@@ -33,7 +33,7 @@ LINT_CODES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaOrigin:
     """Where the schema came from: a file's path or a graph's URI."""
 
@@ -44,7 +44,7 @@ class SchemaOrigin:
         return {"kind": self.kind, "path" if self.kind == "file" else "uri": self.location}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """Something about the file as a whole."""
 
@@ -75,7 +75,7 @@ class Finding:
         return body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryResult:
     """What became of one query: its operation, or its first error."""
 
@@ -100,7 +100,7 @@ class QueryResult:
         return body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LintReport:
     """The whole report. ``diagnostics`` has every error with its place, in rule order."""
 

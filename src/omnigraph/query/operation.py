@@ -7,9 +7,9 @@ of too much: it is what a policy or a cache must assume.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.frozen import frozen
 from omnigraph.query.checked import (
     CheckedBlock,
     CheckedDelete,
@@ -22,7 +22,7 @@ from omnigraph.query.planner import incident_edges
 from omnigraph.schema import AcceptedSchema
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A column or a parameter: its name and what kind of value it has."""
 
@@ -33,7 +33,7 @@ class Field:
         return {"name": self.name, **describe_type(self.type)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     result: tuple[Field, ...]
     reads: tuple[EntityType, ...]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, NoReturn
 
 from omnigraph.errors import InvalidValue, ParameterError
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import BOOL, FLOAT, INTEGER, STRING, ParameterValue
 from omnigraph.syntax.suggest import did_you_mean
 from omnigraph.types import JS_SAFE_INTEGER_MAX, SCALARS, PropertyType, Scalar
@@ -27,7 +28,7 @@ _UNSIGNED: Final = PropertyType(SCALARS["U64"])
 _NULL: Final = replace(STRING, nullable=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundParameters:
     """Stored values by name: those declared, and others that were given besides."""
 

@@ -8,9 +8,9 @@ choice; ``steps`` offers one that needs no statistics.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from omnigraph.frozen import frozen
 from omnigraph.query.checked import Assignment, Column, SortKey
 from omnigraph.query.expressions import (
     Compare,
@@ -21,7 +21,7 @@ from omnigraph.query.expressions import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternVariable:
     """A node or an edge to be found. ``predicates`` mention no other variable.
 
@@ -37,7 +37,7 @@ class PatternVariable:
         return self.name.startswith("#")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expand:
     """``source`` reaches ``target`` along an edge.
 
@@ -58,7 +58,7 @@ class Expand:
         return self.max_hops < self.min_hops
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AntiJoin:
     """Drops a row if the pattern has a match that extends it. ``outer`` is what it shares."""
 
@@ -66,7 +66,7 @@ class AntiJoin:
     outer: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern:
     """A conjunction. All parts are in canonical order.
 
@@ -83,14 +83,14 @@ class Pattern:
         return next(item for item in self.variables if item.name == name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Project:
     """One output row per match."""
 
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """One output row per distinct key; exactly one without a key. ``columns`` in output order."""
 
@@ -99,7 +99,7 @@ class Group:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadPlan:
     """``ranking`` orders first, then ``order``, then the ids of ``tie_break``, all ascending.
 
@@ -120,7 +120,7 @@ class ReadPlan:
         return self.output.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertNode:
     """``upsert`` replaces the whole node with the same key; other nodes are always new."""
 
@@ -129,7 +129,7 @@ class InsertNode:
     upsert: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertEdge:
     type: EntityType
     source: Expression
@@ -137,14 +137,14 @@ class InsertEdge:
     values: tuple[Assignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpdateNodes:
     type: EntityType
     values: tuple[Assignment, ...]
     where: Compare
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeleteEntities:
     """``cascade`` are the edge types that lose the edges of a deleted node."""
 
@@ -156,7 +156,7 @@ class DeleteEntities:
 Statement: TypeAlias = InsertNode | InsertEdge | UpdateNodes | DeleteEntities
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WritePlan:
     """Statements in the order of the text; each sees what the ones before it did."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, Literal, TypeAlias
 
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import (
     Compare,
     Expression,
@@ -26,7 +26,7 @@ from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
 _SPECIFIC: Final = {"=": 0, "starts_with": 2, "contains": 2}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan:
     """All entities of a type that satisfy the variable's predicates."""
 
@@ -34,7 +34,7 @@ class Scan:
     kind: Literal["scan"] = "scan"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Follow:
     """From the known end of an edge to ``found``, which must satisfy its predicates."""
 
@@ -44,7 +44,7 @@ class Follow:
     kind: Literal["expand"] = "expand"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Connected:
     """Both ends are known: keep the rows where the edge connects them."""
 
@@ -53,13 +53,13 @@ class Connected:
     kind: Literal["connected"] = "connected"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Where:
     condition: Expression
     kind: Literal["filter"] = "filter"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Without:
     anti_join: AntiJoin
     steps: tuple[Step, ...]

@@ -7,11 +7,11 @@ each other, and whether two nodes are connected is a binary search.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints
 
 
@@ -24,7 +24,7 @@ class Hits(NamedTuple):
     edge: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adjacency:
     """``nodes[starts[n]:starts[n + 1]]`` are the neighbours of node ``n``."""
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import Aggregate, Expression, PropertyOf, WholeEntity
 from omnigraph.query.plan import Group
 from omnigraph.read.evaluate import Evaluator
@@ -27,7 +28,7 @@ _INT64_MAX: Final = 2**63 - 1
 _EXACT_FLOAT_MAX: Final = 2**53
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grouped:
     """``first`` is one row of the frame for each group, in the order of first appearance."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from omnigraph.frozen import frozen
 from omnigraph.query.plan import Pattern, ReadPlan
 from omnigraph.query.steps import Scan
 from omnigraph.read.access import SnapshotTables, TypeUse
@@ -58,7 +58,7 @@ class Touches:
         return self._counts.get(key, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """The types that are looked up instead of loaded, and the reason for every type."""
 

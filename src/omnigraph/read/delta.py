@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -52,7 +53,7 @@ class Side:
         return [column.name for column in self.owner.columns()]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedRows:
     """Some entities that differ, by id, with the rows that exist of them on either side.
 
@@ -186,7 +187,7 @@ class _Rows:
         return self._whole.take(pc.index_in(wanted, value_set=self._whole[ROW_ID].combine_chunks()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """A snapshot with its schema: one end of a comparison."""
 

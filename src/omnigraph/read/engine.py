@@ -10,11 +10,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from dataclasses import field
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from omnigraph.embed import Embedder, embedder_from_environment
 from omnigraph.errors import InvalidInput, ResourceLimit
+from omnigraph.frozen import frozen
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
@@ -27,9 +28,7 @@ from omnigraph.query.plan import Pattern, ReadPlan
 from omnigraph.read.access import ProbingTables, SnapshotTables, TypeUse, type_use
 from omnigraph.read.cache import Cache, shared_cache
 from omnigraph.read.choice import Access, Touches, choose_access
-from omnigraph.read.delta import State
 from omnigraph.read.evaluate import Evaluator
-from omnigraph.read.explain import Explanation, explain_read
 from omnigraph.read.limits import Guard, Limits
 from omnigraph.read.match import Matcher
 from omnigraph.read.output import Answer, EntityForm, Output, needed_variables
@@ -42,6 +41,10 @@ from omnigraph.read.store import ArrayStore, default_store
 from omnigraph.read.tables import Recent
 from omnigraph.schema import AcceptedSchema
 
+if TYPE_CHECKING:
+    from omnigraph.read.delta import State
+    from omnigraph.read.explain import Explanation
+
 VARIABLES_MAX: Final = 500
 """Nodes and edges that one query may ask for: finding a good order takes their square."""
 PREPARED_MAX: Final = 512
@@ -51,7 +54,7 @@ SNAPSHOTS_MAX: Final = 64
 """Snapshots whose tables and orders of evaluation are remembered; they hold no data."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadOptions:
     """How to run a query; what it answers does not depend on any of it but ``entity_form``."""
 
@@ -68,7 +71,7 @@ class ReadOptions:
 STANDARD: Final = ReadOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepared:
     """A read query ready to run: its plan and what the plan looks at."""
 
@@ -128,6 +131,8 @@ class Reader:
         options: ReadOptions | None = None,
     ) -> Explanation:
         """What a read query would do, and why; it is not run."""
+        from omnigraph.read.explain import explain_read
+
         options = options or STANDARD
         tables = self.tables(self.pin(branch, at))
         prepared = self.prepare(text, name, tables, options.file)
@@ -148,6 +153,8 @@ class Reader:
 
     def state(self, target: str) -> State:
         """A target with its schema, ready to be compared."""
+        from omnigraph.read.delta import State
+
         snapshot = resolve(self.repository, target)
         return State(snapshot, self.schema(snapshot))
 
@@ -253,7 +260,7 @@ class _Kept(Generic[_K, _V]):
                 self._values.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Run:
     """One execution of one query."""
 

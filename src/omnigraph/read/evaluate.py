@@ -7,11 +7,11 @@ there. Conditions give truth values: unknown is not true.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import (
     Bm25,
     Compare,
@@ -43,7 +43,7 @@ class Searches(Protocol):
     def scores(self, ranking: Nearest | Bm25 | Fusion, table: object, entities: Ints) -> Values: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evaluator:
     """Everything an expression may refer to, for one execution."""
 

@@ -6,9 +6,9 @@ Nothing is executed and nothing is loaded. Estimates come from what ordered the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from omnigraph.frozen import frozen
 from omnigraph.query.explain import describe_answer, describe_step
 from omnigraph.query.expressions import EntityType, Fusion
 from omnigraph.query.plan import Pattern, PatternVariable, ReadPlan
@@ -23,7 +23,7 @@ from omnigraph.read.tables import CachedEdges
 _HEADS: Final = ("rows", "access", "step", "why")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedStep:
     """One step. Steps of a negated pattern are one level deeper."""
 
@@ -44,7 +44,7 @@ class PlannedStep:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     query_name: str
     commit_id: str
@@ -90,7 +90,7 @@ def explain_read(
     return Explanation(plan.query, commit_id, steps, tuple(describe_answer(plan)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Planner:
     tables: SnapshotTables
     choice: Choice

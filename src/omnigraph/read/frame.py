@@ -7,10 +7,10 @@ several equal matches: its weight. Frames are immutable; every operation makes a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints, Mask
 
 _EXACT_FLOAT_MAX = 2**53
@@ -21,7 +21,7 @@ ORIGIN = "#origin"
 """The column of a negated pattern that says which outer row a match extends."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     rows: int
     columns: Mapping[str, Ints]

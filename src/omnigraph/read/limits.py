@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from omnigraph.errors import QueryCancelled, QueryTimeout, ResourceLimit
+from omnigraph.frozen import frozen
 from omnigraph.read.cache import memory_bytes
 
 MEMORY_SHARE: Final = 4
@@ -22,7 +23,7 @@ ROWS_MAX: Final = 10_000_000
 """More rows than this are not an answer but an export."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """``timeout_ms`` 0 means no end."""
 

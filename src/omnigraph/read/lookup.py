@@ -6,9 +6,10 @@ share it: they know where its rows went and which ids are new.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from omnigraph.frozen import frozen
 from omnigraph.read.succession import Succession
 from omnigraph.read.values import Ints
 
@@ -18,7 +19,7 @@ FRESH_MAX: Final = 50_000
 """With more new ids than this the dictionary is made again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IdLookup:
     """``root`` holds ordinals of an earlier version; ``places`` says where they are now."""
 

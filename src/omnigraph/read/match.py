@@ -8,12 +8,13 @@ mean listing them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Protocol
 
 import numpy as np
 
 from omnigraph.errors import ResourceLimit
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import EntityType
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
@@ -51,7 +52,7 @@ class Tables(Protocol):
     ) -> Course: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matcher:
     """One execution of one pattern. ``restricted`` limits variables to given entities."""
 

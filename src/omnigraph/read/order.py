@@ -7,11 +7,11 @@ ids are fetched only for rows that need them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints, Mask, Values
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class HasIds(Protocol):
     def ids(self, ordinals: Ints) -> pa.Array: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SortColumn:
     """Numbers that sort ascending like the rows should; ``present`` False sorts first or last."""
 

@@ -7,11 +7,11 @@ before values are fetched.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.query.checked import Column, SortKey
 from omnigraph.query.expressions import (
     Aggregate,
@@ -66,7 +66,7 @@ def _counts_rows(expression: Expression) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """Turns the matches of one plan into its answer."""
 

@@ -78,13 +78,17 @@ class ProbedTable:
 
     def fetch(self, condition: str | None) -> tuple[Ints, pa.Table]:
         """The rows that satisfy a condition, in storage order, and their ordinals."""
+        import pyarrow as pa
+
         table = self._open()
         found = table.scan(self._columns, condition, with_row_address=True)
         if found.num_rows > PROBE_ROWS_MAX:
             raise TooWide
         positions = self._storage_positions(table, found["_rowaddr"].to_numpy())
         order = np.argsort(positions, kind="stable")
-        found, positions = found.take(order), positions[order]
+        # Not as it is: to look at an array of numpy, pyarrow loads numpy's masked arrays.
+        found = found.take(pa.array(order.tolist(), pa.int64()))
+        positions = positions[order]
         fresh = [at for at, place in enumerate(positions.tolist()) if place not in self._met]
         for at in fresh:
             self._met[int(positions[at])] = len(self._met)

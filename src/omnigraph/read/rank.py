@@ -7,12 +7,13 @@ else in the pattern is applied afterwards and may leave fewer rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from omnigraph.errors import InvalidInput
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import Bm25, Fusion, Nearest
 from omnigraph.query.plan import ReadPlan
 from omnigraph.read import sets
@@ -24,7 +25,7 @@ from omnigraph.read.search.searcher import Searcher
 from omnigraph.read.values import Ints, Values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranker:
     plan: ReadPlan
     matcher: Matcher

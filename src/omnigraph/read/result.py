@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.profile import StepProfile
 from omnigraph.read.values import Values
 
@@ -27,7 +28,7 @@ HTML_ROWS_MAX: Final = 50
 _SAME: Final = {"string", "bool", "integer"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """What was read: a branch, or a snapshot of one."""
 
@@ -41,7 +42,7 @@ class Target:
         return f"branch {self.branch}" if self.snapshot is None else f"snapshot {self.snapshot}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entities:
     """Whole entities, as the columns they are made of."""
 

@@ -7,11 +7,11 @@ them again; whoever gets ``None`` makes them again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints
 from omnigraph.storage.delta import SCAN_SHARE, rows_at
 from omnigraph.storage.places import ADDRESS
@@ -26,7 +26,7 @@ FRESH_SHARE: Final = 8
 """When more than one row in so many is new, making everything again is as quick."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Succession:
     """``places``: the new ordinal of every old row, -1 for one that is gone; None: all as before.
 
@@ -81,7 +81,7 @@ def succession_between(old: PinnedTable, new: PinnedTable, *, follow: bool) -> S
     return Succession(None if unchanged else places, moved, fresh, added)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layout:
     """The fragments of one version in scan order: where each starts and how many rows live."""
 

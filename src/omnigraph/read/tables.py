@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.adjacency import Adjacency, Hits, build_adjacency
 from omnigraph.read.cache import Cache
 from omnigraph.read.carry import Changes, Links, carried_over
@@ -43,7 +43,7 @@ RECENT_MAX: Final = 1_024
 """Structures whose newest version is remembered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ends:
     """The ordinals of both ends of every edge, by edge; -1 for a node that does not exist."""
 

@@ -9,11 +9,11 @@ one hop after the node itself was reached, and leads no further. Both ways of fi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read import sets
 from omnigraph.read.adjacency import Hits
 from omnigraph.read.limits import Guard
@@ -39,7 +39,7 @@ class Reached(NamedTuple):
     node: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk:
     """How to go from the known end of an edge to the other."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.types import PropertyType, Stored
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Words:
         return tuple(str(word).encode() for word in self.list[:-1])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal:
     """One value for every row; None is null."""
 
@@ -61,7 +62,7 @@ class Literal:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """One value per row.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from omnigraph.errors import CorruptData, FormatUnsupported, TypeNotFound
-from omnigraph.schema.ast import TypeKind
+from omnigraph.frozen import frozen
 from omnigraph.schema.parts import (
     ANY_NUMBER,
     NO_ORIGIN,
@@ -32,16 +32,20 @@ from omnigraph.schema.parts import (
 from omnigraph.syntax import Diagnostic, did_you_mean
 from omnigraph.types import STRING, PropertyType
 
+if TYPE_CHECKING:
+    from omnigraph.schema.ast import TypeKind
+
 SCHEMA_FORMAT: Final = 1
 """Version of the JSON form of an accepted schema."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Type:
     """What interfaces, node types and edge types have in common."""
 
     kind: ClassVar[TypeKind]
 
+    _: KW_ONLY
     name: str
     properties: Mapping[str, Property]
     """In name order."""
@@ -88,12 +92,13 @@ class _Type:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InterfaceType(_Type):
     """Properties that node types share by name. Has no data of its own."""
 
     kind: ClassVar[TypeKind] = "interface"
 
+    _: KW_ONLY
     keys: Columns = ()
     """Properties that become the key of a node type that does not declare them itself."""
 
@@ -106,12 +111,13 @@ class InterfaceType(_Type):
         return cls(**cls._common(body), keys=tuple(body.get("keys", ())))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _EntityType(_Type):
     """A type with entities: a table, a lifetime, and documentation."""
 
     system_columns: ClassVar[Columns]
 
+    _: KW_ONLY
     incarnation: str = ""
     description: str | None = None
     instruction: str | None = None
@@ -149,11 +155,12 @@ class _EntityType(_Type):
         return (*system, *declared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NodeType(_EntityType):
     kind: ClassVar[TypeKind] = "node"
     system_columns: ClassVar[Columns] = ("id",)
 
+    _: KW_ONLY
     key_columns: Columns = ()
     """Members of the key in name order; see ``key_properties`` for the order of ids."""
     ranges: tuple[Range, ...] = ()
@@ -190,11 +197,12 @@ class NodeType(_EntityType):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EdgeType(_EntityType):
     kind: ClassVar[TypeKind] = "edge"
     system_columns: ClassVar[Columns] = ("id", "src", "dst")
 
+    _: KW_ONLY
     source: str
     target: str
     cardinality: Cardinality = ANY_NUMBER

@@ -5,10 +5,10 @@ Values only. Each has the JSON form that the accepted schema is stored in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from omnigraph.floats import shortest_float
+from omnigraph.frozen import frozen
 from omnigraph.schema.ast import Value
 from omnigraph.types import PropertyType
 
@@ -27,7 +27,7 @@ class Origin(NamedTuple):
 NO_ORIGIN: Final = Origin("", "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CustomAnnotation:
     """An annotation without meaning to Omnigraph, kept for whoever put it there."""
 
@@ -49,7 +49,7 @@ class CustomAnnotation:
         return cls(body["name"], body.get("value"), keywords)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Embed:
     """Where the text of a vector comes from, and which model the vector belongs to."""
 
@@ -57,7 +57,7 @@ class Embed:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """Inclusive bounds of a numeric property, compared as 64-bit floats."""
 
@@ -87,7 +87,7 @@ class Range:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A pattern that must be found somewhere in a string property."""
 
@@ -95,7 +95,7 @@ class Check:
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cardinality:
     """How many edges of a type may leave one source node; ``high`` None means any number."""
 
@@ -109,7 +109,7 @@ class Cardinality:
 ANY_NUMBER: Final = Cardinality()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column of a type's table, in table order."""
 
@@ -119,7 +119,7 @@ class Column:
     """None for the system columns ``id``, ``src`` and ``dst``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Property:
     name: str
     type: PropertyType

@@ -9,9 +9,10 @@ what goes away comes last of its kind.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
+from omnigraph.frozen import frozen
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
 from omnigraph.schema.parts import Cardinality, Columns, Property
 from omnigraph.schema.steps import DropMode, Plan, Step, StepConstraint, StepKind
@@ -29,7 +30,7 @@ _AnyType = InterfaceType | NodeType | EdgeType
 _Same = TypeVar("_Same", InterfaceType, NodeType, EdgeType)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanFacts:
     """What a plan depends on besides the two schemas.
 

@@ -5,9 +5,10 @@ What each kind of step carries is what its JSON form shows; names are the new on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Final, Literal
 
+from omnigraph.frozen import frozen
 from omnigraph.schema.ast import TypeKind
 from omnigraph.types import PropertyType
 
@@ -45,7 +46,7 @@ _OF_PROPERTY: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepConstraint:
     """A constraint that comes or goes: its kind, its properties and how a schema writes it."""
 
@@ -58,10 +59,11 @@ class StepConstraint:
         return body if self.kind == "index" else {**body, "text": self.text}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step:
     """One step. Which of the optional fields are set follows from ``kind``."""
 
+    _: KW_ONLY
     kind: StepKind
     type_kind: TypeKind
     type_name: str
@@ -181,7 +183,7 @@ class Step:
         return f"{verb} {self.constraint.text} of {what}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """All steps from one accepted schema to another, in the order they are applied."""
 

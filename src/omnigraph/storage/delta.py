@@ -12,10 +12,10 @@ values it had is named, and whoever asks compares.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import CorruptData
+from omnigraph.frozen import frozen
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import ADDRESS, addresses
 from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef, TableStore
@@ -33,7 +33,7 @@ _CREATED: Final = "_row_created_at_version"
 _WRITTEN: Final = "_row_last_updated_at_version"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowPairs:
     """Entities that may differ between two tables.
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from omnigraph.errors import CorruptData
+from omnigraph.frozen import frozen
 from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FRAGMENT_SHIFT: Final = 32
 _Numbers = np.ndarray[Any, np.dtype[np.uint64]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Range:
     """Row ids that follow each other, in the order of the rows."""
 
@@ -41,7 +41,7 @@ class _Range:
         return there, row_ids[there] - np.uint64(self.start)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Listed:
     """Row ids in their own order, with the offsets of their rows."""
 

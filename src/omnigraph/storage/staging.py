@@ -18,10 +18,10 @@ Index creation, compaction and restore are *not* refused by Lance in every case;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.frozen import frozen
 from omnigraph.storage.blobs import is_blob_type
 from omnigraph.storage.delta import rows_at
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
@@ -38,7 +38,7 @@ FRAGMENT_SHIFT = 32
 _OFFSET_MASK = 0xFFFF_FFFF
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Located:
     """Where given ids are stored: parallel arrays, in storage order."""
 

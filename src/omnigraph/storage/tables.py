@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import CorruptData, Drift
+from omnigraph.frozen import frozen
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
@@ -64,7 +65,7 @@ def lance_session() -> Any:
         return _session
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableRef:
     """One immutable version of one table: path in the graph, physical branch, version number."""
 
@@ -81,7 +82,7 @@ class TableRef:
         return replace(self, version=version)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StagedWrite:
     """Files are written and a transaction is prepared; the table's HEAD has not moved."""
 
@@ -99,7 +100,7 @@ class StagedWrite:
         return str(self.transaction.uuid)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransactionInfo:
     """Who made one version of a table: what recovery needs to tell ours from theirs."""
 

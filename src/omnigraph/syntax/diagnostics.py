@@ -7,10 +7,10 @@ carries all of them to the caller. Knows nothing of either language.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from omnigraph.errors import LanguageError
+from omnigraph.frozen import frozen
 from omnigraph.syntax.source import Source, Span
 from omnigraph.syntax.suggest import did_you_mean
 
@@ -22,7 +22,7 @@ DIAGNOSTICS_MAX: Final = 100
 EXPECTED_SHOWN_MAX: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """One finding. ``hint`` is a guess at what was meant, ``remedy`` says what to do."""
 

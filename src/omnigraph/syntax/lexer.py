@@ -8,9 +8,9 @@ otherwise. Comments are kept beside the tokens, for formatters.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from omnigraph.frozen import frozen
 from omnigraph.syntax.diagnostics import Diagnostics
 from omnigraph.syntax.source import Source, Span
 
@@ -94,7 +94,7 @@ class Token(NamedTuple):
         return Span(self.start, self.end)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lexed:
     """A text as tokens. ``tokens`` always ends with one ``END``; ``comments`` are in text order."""
 

@@ -12,8 +12,8 @@ from datetime import timedelta
 
 from omnigraph.commit.leases import held
 from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.manifest.migrations.upgrade import UpgradeReport, upgrade
 from omnigraph.errors import InvalidInput
+from omnigraph.manifest.migrations.upgrade import UpgradeReport, upgrade
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins

@@ -7,9 +7,9 @@ of the language: return items, order items, then the rules about limits, then th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from omnigraph.frozen import frozen
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context, Scope
 from omnigraph.query.check.expression import check_expression
@@ -32,7 +32,7 @@ from omnigraph.query.functions import FUNCTIONS
 _RANKINGS: Final = (Nearest, Bm25, Fusion)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """Everything behind the match."""
 
@@ -117,7 +117,7 @@ def _check_grouping(context: Context, body: ast.ReadBody, columns: Sequence[Colu
 # Order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Key:
     """One checked order item; ``alias`` is what it was written as, if it was one."""
 

@@ -1,0 +1,142 @@
+"""Frozen classes behave like the frozen, slotted dataclasses they stand for."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, field, fields, replace
+from typing import Any, ClassVar, Final
+
+import pytest
+
+from omnigraph.frozen import COMPILED_AFTER, frozen
+
+
+@frozen
+class Base:
+    kind: ClassVar[str] = "base"
+    name: str
+    tags: list[str] = field(default_factory=list)
+
+
+@frozen
+class Derived(Base):
+    _: KW_ONLY
+    size: int
+    note: str = field(default="", compare=False, repr=False)
+    doubled: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "doubled", 2 * self.size)
+
+
+@frozen
+class Single:
+    it: Any
+
+
+@frozen
+class Nothing:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class PlainBase:
+    kind: ClassVar[str] = "base"
+    name: str
+    tags: list[str] = field(default_factory=list)
+
+
+NAN: Final = float("nan")
+
+
+def test_places_keywords_defaults_and_factories_are_those_of_a_dataclass() -> None:
+    assert Base("a").tags == []
+    assert Base("a").tags is not Base("a").tags
+    assert Base("a", ["x"]) == Base(tags=["x"], name="a")
+    assert Derived("a", size=2).doubled == 4
+    for arguments, named in (((), {}), (("a", [], 3), {}), (("a",), {"other": 1})):
+        with pytest.raises(TypeError):
+            Base(*arguments, **named)
+    with pytest.raises(TypeError):
+        Derived("a", [], 2)  # type: ignore[misc]
+
+
+def test_values_compare_and_hash_by_content_and_class() -> None:
+    assert Single(1) == Single(1)
+    assert hash(Single(1)) == hash(Single(1))
+    assert Single(1) != Single(2)
+    assert Single(1) != (1,)
+    assert Nothing() == Nothing()
+    assert Single(NAN) == Single(NAN), "the same object is equal to itself, as in a tuple"
+    assert Derived("a", size=1, note="x") == Derived("a", size=1, note="y")
+    assert Base("a") != Derived("a", size=1)
+    with pytest.raises(TypeError):
+        hash(Base("a"))  # a list
+
+
+def test_nobody_sets_or_removes_a_field_or_adds_one() -> None:
+    item = Derived("a", size=1)
+    for name in ("name", "size", "other"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(item, name, 1)
+    with pytest.raises(FrozenInstanceError):
+        del item.size  # type: ignore[misc]
+    assert not hasattr(item, "__dict__")
+
+
+def test_what_works_with_dataclasses_works() -> None:
+    item = Derived("a", ["x"], size=2)
+    assert [one.name for one in fields(Derived)] == ["name", "tags", "size", "note", "doubled"]
+    assert replace(Base("a"), name="b") == Base("b")
+    assert repr(item) == "Derived(name='a', tags=['x'], size=2, doubled=4)"
+    assert repr(Base("a", ["x"])) == repr(PlainBase("a", ["x"])).removeprefix("Plain")
+    match item:
+        case Base(name, tags):
+            assert (name, tags) == ("a", ["x"])
+    assert pickle.loads(pickle.dumps(item)) == item
+    assert copy.copy(item) == item
+    assert copy.deepcopy(item).tags is not item.tags
+
+
+def test_the_first_values_and_the_later_ones_are_made_alike() -> None:
+    @frozen
+    class Point:
+        x: int
+        y: int = 0
+        total: ClassVar[list[int]] = []
+
+        def __post_init__(self) -> None:
+            self.total.append(self.x)
+
+    many = range(COMPILED_AFTER + 3)
+    first = Point.__init__
+    made = [(Point(at), Point(x=at, y=0), Point(y=0, x=at)) for at in many]
+    assert Point.__init__ is not first, "compiled by now"
+    assert all(
+        a == b == c and (a.x, a.y) == (at, 0) for at, (a, b, c) in zip(many, made, strict=True)
+    )
+    assert len(Point.total) == 3 * len(many)
+
+
+@pytest.mark.parametrize("made_before", [0, 2 * COMPILED_AFTER])
+def test_wrong_arguments_are_refused_by_name_however_many_values_were_made(
+    made_before: int,
+) -> None:
+    @frozen
+    class Point:
+        x: int
+        y: int = 0
+
+    for at in range(made_before):
+        Point(at)
+    wrong: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+        ((), {}, "'x'"),
+        ((1, 2, 3), {}, "3"),
+        ((1,), {"x": 1}, "'x'"),
+        ((1,), {"z": 1}, "'z'"),
+    ]
+    for given, named, says in wrong:
+        with pytest.raises(TypeError, match=says):
+            Point(*given, **named)
+    assert Point(1) == Point(1, 0)
