@@ -324,7 +324,7 @@ def finish_entity_purges(repository: Repository) -> bool:
 
     Safe beside a purge that is going on: what no version names any more is nobody's.
     """
-    main = repository.main.current()
+    main = repository.main.warm()  # whoever opens or recovers has just looked
     left = [table.path for table in main.purged.tables.values() if table.files]
     done = [finish_entity_purge(repository, path) for path in left]
     return any(done)
