@@ -152,7 +152,7 @@ class Repository:
             kept = self._held(branch, state, commit, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
         pins = self._pins(state, schema_hash, kept)
-        return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins)
+        return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins, state.format)
 
     @staticmethod
     def _pins(state: ManifestState, schema_hash: str, version: int) -> dict[str, TablePin]:
