@@ -24,7 +24,7 @@ edge LivesIn: Person -> City
 """
 
 
-def people_graph(where: Path) -> Graph:
+def people_graph(where: Path | str) -> Graph:
     """Two people who know each other, one of them in a city: three commits."""
     graph = omnigraph.init(where, PEOPLE, actor="tester")
     with graph.write(message="people", actor="tester") as w:

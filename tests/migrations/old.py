@@ -18,7 +18,7 @@ CITIES = "query q() { match { $c: City } return { $c.name } }"
 Told = dict[str, list[Commit]]
 
 
-def people_with_a_side(where: Path, version: int) -> Graph:
+def people_with_a_side(where: Path | str, version: int) -> Graph:
     """The graph before it is taken back: three commits on main, four on a branch, a tag."""
     with without_primary_key() if version == 1 else nullcontext():
         graph = people_graph(where)
@@ -29,7 +29,7 @@ def people_with_a_side(where: Path, version: int) -> Graph:
     return graph
 
 
-def old_graph(where: Path, version: int, *, legacy: bool = True) -> Told:
+def old_graph(where: Path | str, version: int, *, legacy: bool = True) -> Told:
     """The same in an older format."""
     people_with_a_side(where, version)
     return aged(str(where), version, legacy=legacy)

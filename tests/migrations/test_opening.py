@@ -59,7 +59,7 @@ def test_I_1_opening_for_writing_takes_every_step_and_keeps_history_in_place(
     assert graph.check().healthy
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [1, 3])
 def test_I_1_a_branch_is_brought_on_by_its_first_write(tmp_path: Path, version: int) -> None:
     told = old_graph(tmp_path / "g", version)
     graph = omnigraph.open(tmp_path / "g")

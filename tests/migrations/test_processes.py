@@ -1,4 +1,4 @@
-"""Real processes that open the same old graph at once (I-3), and one that is killed on its way."""
+"""Real processes that open the same old graph at once, and one that left a write behind (I-3)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.migrations.old import SIDE, cities, format_of, lineage, old_graph
+from tests.migrations.old import SIDE, cities, format_of, lineage, old_graph, people_with_a_side
 from tests.migrations.test_lineage import stored_commits
 
 import omnigraph
 from omnigraph.manifest.format import INTERNAL_VERSION
 from omnigraph.storage.failpoints import ENVIRONMENT
 from omnigraph.testing.children import child_environment
+from omnigraph.testing.old_graphs import aged
 
 SECONDS_MAX = 60.0
 OPEN_AND_WRITE = """
@@ -44,22 +45,23 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "main_first", "point"),
+    ("version", "main_first"),
     [
-        (1, False, "migrate.before_step"),  # both are about to declare the key
-        (3, False, "migrate.before_step"),  # both are about to move the commits
-        (3, False, "migrate.after_work"),  # both are about to write the stamp
-        (3, True, "migrate.before_step"),  # both come to write to a branch that was left behind
+        (1, False),  # both are about to declare the key
+        (3, False),  # both are about to move the commits
+        (3, True),  # both come to write to a branch that was left behind
     ],
 )
 def test_I_3_two_processes_that_take_the_same_step_at_once_both_succeed(
-    tmp_path: Path, version: int, main_first: bool, point: str
+    tmp_path: Path, version: int, main_first: bool
 ) -> None:
     told = old_graph(tmp_path / "g", version)
     if main_first:
         omnigraph.open(tmp_path / "g")
     flags = [tmp_path / "one", tmp_path / "two"]
-    children = [child(tmp_path / "g", flag.name, f"{point}=pause:{flag}") for flag in flags]
+    children = [
+        child(tmp_path / "g", flag.name, f"migrate.before_step=pause:{flag}") for flag in flags
+    ]
     wait_for(lambda: all(flag.exists() for flag in flags))
     for flag in flags:
         flag.unlink()
@@ -76,12 +78,16 @@ def test_I_3_two_processes_that_take_the_same_step_at_once_both_succeed(
     assert graph.check().healthy
 
 
-def test_I_3_an_upgrade_that_was_killed_is_finished_by_the_next_open(tmp_path: Path) -> None:
-    told = old_graph(tmp_path / "g", 1)
-    killed = child(tmp_path / "g", "one", "migrate.after_work@3=kill")
+def test_I_3_an_unfinished_write_to_an_old_branch_is_finished_when_the_graph_is_opened(
+    tmp_path: Path,
+) -> None:
+    people_with_a_side(tmp_path / "g", 2)
+    killed = child(tmp_path / "g", "one", "table.after_commit@2=kill")  # main first, then the side
     assert killed.wait(SECONDS_MAX) == -9
-    reader = omnigraph.open(tmp_path / "g", read_only=True)
-    assert (format_of(reader), lineage(reader.commits())) == (3, lineage(told["main"]))
+    told = aged(str(tmp_path / "g"), 2)
     graph = omnigraph.open(tmp_path / "g")
-    assert lineage(graph.commits()) == lineage(told["main"])
-    assert set(stored_commits(tmp_path / "g").values()) == {1}
+    assert [found["action"] for found in graph.recoveries()] == ["rolled_forward"]
+    assert format_of(graph, SIDE) == INTERNAL_VERSION
+    assert lineage(graph.commits(branch=SIDE))[:-1] == lineage(told[SIDE])
+    assert "one on side" in cities(graph, SIDE)
+    assert graph.check().healthy

@@ -153,7 +153,7 @@ class Repository:
         schema_hash = commit.schema_hash or state.head.schema_hash
         pins = self._pins(state, schema_hash, kept)
         state.purged.require_readable(commit.commit_id, pins.values())
-        return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins)
+        return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins, state.format)
 
     @staticmethod
     def _pins(state: ManifestState, schema_hash: str, version: int) -> dict[str, TablePin]:

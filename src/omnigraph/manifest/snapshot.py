@@ -22,11 +22,14 @@ class SnapshotPins:
     commit_id: str
     schema_hash: str
     pins: Mapping[str, TablePin]
+    format: int = INTERNAL_VERSION  # the version that the branch is stored in
 
     @classmethod
     def of(cls, branch: Branch, state: ManifestState) -> SnapshotPins:
         head = state.head
-        return cls(branch, state.version, head.commit_id, head.schema_hash, state.pins)
+        return cls(
+            branch, state.version, head.commit_id, head.schema_hash, state.pins, state.format
+        )
 
     def pin(self, key: str) -> TablePin:
         try:
@@ -43,7 +46,7 @@ class SnapshotPins:
         return {
             "graph_branch": self.branch.name,
             "graph_manifest_version": self.manifest_version,
-            "internal_schema_version": INTERNAL_VERSION,
+            "internal_schema_version": self.format,
             "graph_commit_id": self.commit_id,
             "datasets": [
                 {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from omnigraph.graph import Graph
 from omnigraph.manifest.format import INTERNAL_VERSION
+from omnigraph.manifest.legacy import INERT_SINCE
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kind
 from omnigraph.testing.crash_writers import ids, insert_neighbourhood, make_graph, neighbourhood
 from omnigraph.testing.old_graphs import aged, without_primary_key
 
 SIDE = "side"
+ALL = 1_000  # commits: more than these graphs have
 
 
 def old_graph(uri: str) -> None:
@@ -63,3 +65,22 @@ class FirstWriteToAnOldBranch(WriterKind):
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {"node": f"new{number}" in ids(graph, "node:Person", SIDE)}
+
+
+@writer_kind
+class CleanupAfterUpgrade(WriterKind):
+    """What older formats left goes away, as a whole or in part: nobody reads it."""
+
+    name = "cleanup after an upgrade"
+    copyable = False
+
+    def prepare(self, uri: str) -> None:
+        old_graph(uri)
+        Target(uri).graph.upgrade(apply=True)
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.cleanup(keep=ALL, confirm=True)
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        left = [i for path in INERT_SINCE for i in graph._repository.objects.list(path)]
+        return {"reclaimed": not left}
