@@ -6,17 +6,21 @@ no sense. Whether the facts agree with other properties and types is decided in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from omnigraph.errors import InvalidValue
 from omnigraph.schema.ast import Annotation, PropertyDecl, TypeKind, Value
+from omnigraph.schema.members import MemberHint
 from omnigraph.schema.parser import CONSTRAINT_WORDS
 from omnigraph.schema.parts import CustomAnnotation, Embed
 from omnigraph.syntax import Diagnostics, Span
 
 SUGAR: Final = ("key", "unique", "index")
 """Constraints that may be written as an annotation of one property."""
+
+RENAME_MEMBER: Final = "rename_member"
+"""What a member of an enum was called before; as often as members get another name."""
 
 ONCE: Final = frozenset((*SUGAR, "embed", "description", "instruction", "rename_from", "default"))
 """Annotations with a meaning; each at most once per place. All others are kept as they are."""
@@ -40,6 +44,7 @@ class PropertyNotes(NamedTuple):
     sugar: tuple[tuple[str, Span], ...] = ()
     custom: tuple[CustomAnnotation, ...] = ()
     default: Value | None = None
+    members: tuple[MemberHint, ...] = ()
 
 
 class TypeNotes(NamedTuple):
@@ -74,6 +79,7 @@ def property_notes(
         sugar=sugar,
         custom=_custom(declaration.annotations),
         default=_default(known.get("default"), declaration, diagnostics),
+        members=tuple(_members(declaration, diagnostics)),
     )
 
 
@@ -166,6 +172,25 @@ def _hint(annotation: Annotation | None, diagnostics: Diagnostics) -> Hint | Non
     return None if annotation is None or old is None else Hint(old, annotation.span)
 
 
+def _members(declaration: PropertyDecl, diagnostics: Diagnostics) -> Iterator[MemberHint]:
+    """What members of an enum were called; whether that is so is decided against what exists."""
+    for annotation in declaration.annotations:
+        if annotation.name.text != RENAME_MEMBER:
+            continue
+        given = [argument.value for argument in annotation.arguments]
+        words = [a.keyword.text if a.keyword else None for a in annotation.arguments]
+        fits = words == [None, "to"] and all(isinstance(value, str) for value in given)
+        if fits and declaration.type.type.enum is not None:
+            yield MemberHint(str(given[0]), str(given[1]), annotation.span)
+        else:
+            diagnostics.error(
+                "S61",
+                "`@rename_member` stands on an enum and takes the old name and the new one",
+                annotation.span,
+                remedy='Write for example `@rename_member("done", to="closed")`.',
+            )
+
+
 def _embed(
     annotation: Annotation, declaration: PropertyDecl, kind: TypeKind, diagnostics: Diagnostics
 ) -> Embed | None:
@@ -241,7 +266,7 @@ def _custom(annotations: Sequence[Annotation]) -> tuple[CustomAnnotation, ...]:
     found = []
     for annotation in annotations:
         word = annotation.name.text
-        if word in ONCE or word in CONSTRAINT_WORDS or word == "card":
+        if word in (*ONCE, *CONSTRAINT_WORDS, "card", RENAME_MEMBER):
             continue
         value = annotation.arguments[0].value if annotation.arguments else None
         keywords = tuple(

@@ -29,6 +29,7 @@ _PROPERTY_FACTS = (
     "inherited",
     "default",
     "fill",
+    "renamed",
 )
 
 

@@ -134,6 +134,8 @@ class Property:
     """What an entity gets that is written without a value, as the schema writes it."""
     fill: Any = None
     """The stored value that entities older than the property were given; not part of the shape."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """What members of its enum were called before, and what they are called now."""
 
     @property
     def default_stored(self) -> Any:
@@ -156,7 +158,11 @@ class Property:
 
     def to_json(self) -> Json:
         body = {**self.shape(), "property_id": self.property_id, "origin": list(self.origin)}
-        return body if self.fill is None else {**body, "fill": self.fill}
+        if self.fill is not None:
+            body["fill"] = self.fill
+        if self.renamed:
+            body["renamed"] = [list(pair) for pair in self.renamed]
+        return body
 
     @classmethod
     def from_json(cls, body: Json) -> Property:
@@ -172,6 +178,7 @@ class Property:
             origin=Origin(*body["origin"]),
             default=body.get("default"),
             fill=body.get("fill"),
+            renamed=tuple((old, new) for old, new in body.get("renamed", ())),
         )
 
 

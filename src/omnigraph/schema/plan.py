@@ -9,10 +9,11 @@ what goes away comes last of its kind.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
+from omnigraph.schema.members import renamed_values
 from omnigraph.schema.parts import Cardinality, Columns, Property
 from omnigraph.schema.steps import DropMode, Plan, Step, StepConstraint, StepKind
 from omnigraph.syntax import quote
@@ -210,6 +211,12 @@ class _TypeDiff:
             yield self.refuse("the source or model of @embed cannot change", name)
 
     def type_change(self, before: Property, after: Property) -> Iterator[Step]:
+        renamed = renamed_values(before, after)
+        if renamed:
+            pairs = tuple(sorted(renamed.items()))
+            yield self.step("rename_enum_members", after.name, renamed_values=pairs)
+            members = (renamed.get(member, member) for member in before.type.enum or ())
+            before = replace(before, type=replace(before.type, enum=tuple(sorted(members))))
         if before.type == after.type:
             return
         old, new = before.type.enum, after.type.enum
