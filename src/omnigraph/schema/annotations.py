@@ -13,7 +13,13 @@ from omnigraph.errors import InvalidValue
 from omnigraph.schema.ast import Annotation, PropertyDecl, TypeKind, Value
 from omnigraph.schema.members import MemberHint
 from omnigraph.schema.parser import CONSTRAINT_WORDS
-from omnigraph.schema.parts import CustomAnnotation, Embed
+from omnigraph.schema.parts import (
+    METRICS,
+    PARTITIONS_MAX,
+    CustomAnnotation,
+    Embed,
+    VectorOptions,
+)
 from omnigraph.syntax import Diagnostics, Span
 
 SUGAR: Final = ("key", "unique", "index")
@@ -22,7 +28,9 @@ SUGAR: Final = ("key", "unique", "index")
 RENAME_MEMBER: Final = "rename_member"
 """What a member of an enum was called before; as often as members get another name."""
 
-ONCE: Final = frozenset((*SUGAR, "embed", "description", "instruction", "rename_from", "default"))
+ONCE: Final = frozenset(
+    (*SUGAR, "embed", "description", "instruction", "rename_from", "default", "vector")
+)
 """Annotations with a meaning; each at most once per place. All others are kept as they are."""
 
 
@@ -45,6 +53,7 @@ class PropertyNotes(NamedTuple):
     custom: tuple[CustomAnnotation, ...] = ()
     default: Value | None = None
     members: tuple[MemberHint, ...] = ()
+    vector: VectorOptions = VectorOptions()
 
 
 class TypeNotes(NamedTuple):
@@ -80,6 +89,7 @@ def property_notes(
         custom=_custom(declaration.annotations),
         default=_default(known.get("default"), declaration, diagnostics),
         members=tuple(_members(declaration, diagnostics)),
+        vector=_vector(known.get("vector"), declaration, diagnostics),
     )
 
 
@@ -103,6 +113,8 @@ def type_notes(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> T
             )
         elif word == "default":
             _default_error(annotation.span, "`@default` cannot stand on a type", diagnostics)
+        elif word == "vector":
+            _vector_error(annotation.span, "`@vector` cannot stand on a type", diagnostics)
     return TypeNotes(
         description=_text(known.get("description"), "S60", diagnostics),
         instruction=_text(known.get("instruction"), "S60", diagnostics),
@@ -124,7 +136,9 @@ def _known(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> dict[
                 remedy="Write for example `edge Owns: Person -> Car @card(0..3)`.",
             )
         elif word in known:
-            code = {"embed": "S18", "rename_from": "S61", "default": "S62"}.get(word, "S60")
+            code = {"embed": "S18", "rename_from": "S61", "default": "S62", "vector": "S63"}.get(
+                word, "S60"
+            )
             diagnostics.error(
                 "S19" if word in SUGAR else code,
                 f"`@{word}` is given twice",
@@ -259,6 +273,40 @@ def _default(
 def _default_error(span: Span, message: str, diagnostics: Diagnostics) -> None:
     remedy = "Write for example `level: I32 @default(1)`; without a default, use `?`."
     diagnostics.error("S62", message, span, remedy=remedy)
+
+
+def _vector(
+    annotation: Annotation | None, declaration: PropertyDecl, diagnostics: Diagnostics
+) -> VectorOptions:
+    """``@vector(metric, partitions=n)``."""
+    if annotation is None:
+        return VectorOptions()
+    if not declaration.type.type.is_vector:
+        message = f"`@vector` needs a Vector property, `{declaration.name.text}` is not one"
+        _vector_error(annotation.span, message, diagnostics)
+        return VectorOptions()
+    first, *others = annotation.arguments or (None,)
+    metric = next((m for m in METRICS if first is not None and m == first.value), None)
+    if metric is None:
+        message = f"`@vector` needs a metric: {', '.join(METRICS)}"
+        _vector_error(annotation.span, message, diagnostics)
+        return VectorOptions()
+    partitions = 1
+    for argument in others:
+        given = argument.value
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        keyword = argument.keyword.text if argument.keyword else ""
+        if keyword != "partitions" or not whole or not 1 <= int(given) <= PARTITIONS_MAX:
+            message = f"`@vector` takes partitions=1 to partitions={PARTITIONS_MAX}"
+            _vector_error(argument.span, message, diagnostics)
+        else:
+            partitions = int(given)
+    return VectorOptions(metric, partitions)
+
+
+def _vector_error(span: Span, message: str, diagnostics: Diagnostics) -> None:
+    remedy = "Write for example `vec: Vector(384) @vector(cosine, partitions=16) @index`."
+    diagnostics.error("S63", message, span, remedy=remedy)
 
 
 def _custom(annotations: Sequence[Annotation]) -> tuple[CustomAnnotation, ...]:

@@ -28,6 +28,7 @@ _PROPERTY_FACTS = (
     "annotations",
     "inherited",
     "default",
+    "vector",
     "fill",
     "renamed",
 )

@@ -5,8 +5,8 @@ Values only. Each has the JSON form that the accepted schema is stored in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, NamedTuple
 
 from omnigraph.floats import shortest_float
 from omnigraph.schema.ast import Value
@@ -47,6 +47,20 @@ class CustomAnnotation:
     def from_json(cls, body: Json) -> CustomAnnotation:
         keywords = tuple((name, value) for name, value in body.get("keywords", ()))
         return cls(body["name"], body.get("value"), keywords)
+
+
+Metric = Literal["l2", "cosine", "dot"]
+METRICS: Final[tuple[Metric, ...]] = ("l2", "cosine", "dot")
+PARTITIONS_MAX: Final = 65_536
+"""More parts than this of a vector index hold next to nothing each."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """How the distance of two vectors is measured, and how many parts their index has."""
+
+    metric: Metric = "l2"
+    partitions: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +146,7 @@ class Property:
     origin: Origin = NO_ORIGIN
     default: Value | None = None
     """What an entity gets that is written without a value, as the schema writes it."""
+    vector: VectorOptions = VectorOptions()
     fill: Any = None
     """The stored value that entities older than the property were given; not part of the shape."""
     renamed: tuple[tuple[str, str], ...] = ()
@@ -150,6 +165,8 @@ class Property:
             body["embed"] = {"source": self.embed.source, "model": self.embed.model}
         if self.default is not None:
             body["default"] = self.default
+        if self.vector != VectorOptions():
+            body["vector"] = asdict(self.vector)
         if self.annotations:
             body["annotations"] = [item.to_json() for item in self.annotations]
         if self.inherited:
@@ -177,6 +194,7 @@ class Property:
             property_id=body["property_id"],
             origin=Origin(*body["origin"]),
             default=body.get("default"),
+            vector=VectorOptions(**body.get("vector", {})),
             fill=body.get("fill"),
             renamed=tuple((old, new) for old, new in body.get("renamed", ())),
         )

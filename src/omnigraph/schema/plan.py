@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
 from omnigraph.schema.members import renamed_values
-from omnigraph.schema.parts import Cardinality, Columns, Property
+from omnigraph.schema.parts import Cardinality, Columns, Property, VectorOptions
 from omnigraph.schema.steps import DropMode, Plan, Step, StepConstraint, StepKind
 from omnigraph.syntax import quote
 from omnigraph.types import PropertyType
@@ -201,10 +201,8 @@ class _TypeDiff:
         if before.name != name:
             yield self.step("rename_property", name, renamed_from=before.name)
         yield from self.type_change(before, after)
-        if (before.description, before.default) != (after.description, after.default):
-            default = None if after.default is None else str(after.default)
-            notes = _noted(description=after.description, default=default)
-            yield self.step("update_property_metadata", name, annotations=notes)
+        if _told(before) != _told(after):
+            yield self.step("update_property_metadata", name, annotations=_told(after))
         if before.annotations != after.annotations:
             yield self.refuse(_annotation_change(before, after), name)
         if self.embedding(before, self.before) != self.embedding(after, self.after):
@@ -336,6 +334,15 @@ def _constraints(item: _AnyType) -> dict[object, tuple[str, Columns, str]]:
 
 def _documentation(item: NodeType | EdgeType) -> tuple[tuple[str, str], ...]:
     return _noted(description=item.description, instruction=item.instruction)
+
+
+def _told(item: Property) -> tuple[tuple[str, str], ...]:
+    """What a property says besides its type: nothing of it changes what is stored."""
+    vector = None
+    if item.vector != VectorOptions():
+        vector = f"{item.vector.metric}, partitions={item.vector.partitions}"
+    default = None if item.default is None else str(item.default)
+    return _noted(description=item.description, default=default, vector=vector)
 
 
 def _noted(**notes: str | None) -> tuple[tuple[str, str], ...]:

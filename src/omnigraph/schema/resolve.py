@@ -65,8 +65,8 @@ class _Member(NamedTuple):
         return (
             self.declaration.type.type == other.declaration.type.type
             and [word for word, _ in mine.sugar] == [word for word, _ in theirs.sugar]
-            and (mine.embed, mine.description, mine.custom, mine.default)
-            == (theirs.embed, theirs.description, theirs.custom, theirs.default)
+            and (mine.embed, mine.description, mine.custom, mine.default, mine.vector)
+            == (theirs.embed, theirs.description, theirs.custom, theirs.default, theirs.vector)
         )
 
 
@@ -330,6 +330,7 @@ class _Resolver:
                 description=member.notes.description,
                 embed=member.notes.embed,
                 default=member.notes.default,
+                vector=member.notes.vector,
                 annotations=() if member.interface else member.notes.custom,
                 inherited=member.interface is not None,
             )
