@@ -144,7 +144,8 @@ class _Matcher:
         hints = self.resolved.hints.members.get((item.kind, item.name, name), ())
         members = declared.type.enum or ()
         renamed = follow_hints(before, members, hints, refuse=refuse, inert=inert)
-        return replace(before, renamed=renamed)
+        fill = dict(renamed).get(before.fill, before.fill) if members else before.fill
+        return replace(before, renamed=renamed, fill=fill)
 
     def inert(self, hint: Hint, matched: bool) -> bool:
         """Whether a hint has nothing to do; says so, because the author may expect otherwise."""

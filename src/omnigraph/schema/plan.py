@@ -187,7 +187,8 @@ class _TypeDiff:
             return self.step(
                 "undrop_property", item.name, property_type=item.type, validated=needs_value
             )
-        valued = f"{self.after.key}.{item.name}" in self.facts.filled
+        given = f"{self.after.key}.{item.name}" in self.facts.filled
+        valued = given or item.default is not None
         if needs_value and not valued and self.before.key not in self.facts.empty:
             return self.refuse(
                 "a new required property needs a value for the entities that exist already",
