@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from omnigraph.read.search.analyze import words_of
 from omnigraph.read.search.stem import stem
 from omnigraph.read.search.text import edits
 from omnigraph.read.search.vectors import ESTIMATE_ROWS_MIN, Vectors
+from omnigraph.schema.parts import METRICS, Metric
 from tests.read.graphs import load_graph, make_graph
 
 NEAREST = "match { $p: Page } return { $p.slug } order { nearest($p.vec, $q) } limit 4"
@@ -78,16 +80,71 @@ def test_ties_at_the_cut_go_by_id(tmp_path: Path) -> None:
         assert found == ["p000", "p001", "p002"]
 
 
-def test_the_estimate_never_loses_a_neighbour() -> None:
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_estimate_never_loses_a_neighbour(metric: Metric) -> None:
     rng = np.random.default_rng(5)
     rows = np.arange(ESTIMATE_ROWS_MIN + 1_000)
     matrix = (rng.normal(size=(len(rows), 8)) * 1e3 + 1e4).astype(np.float32)
-    vectors = Vectors(matrix, None)
+    matrix[:5] = 0
+    vectors = Vectors(matrix, None, metric)
     for _ in range(5):
         query = matrix[rng.integers(len(rows))].astype(np.float64)
         possible = vectors.possible_nearest(query, rows, 10)
         exact = vectors.distances(query, rows)
         assert set(np.argsort(exact, kind="stable")[:10]) <= set(possible.tolist())
+
+
+@pytest.mark.parametrize(
+    ("metric", "nearest"),
+    [("l2", ["near", "side", "far", "back"]), ("cosine", ["far", "near", "side", "back"])],
+)
+def test_the_property_says_how_distances_are_measured(
+    tmp_path: Path, metric: str, nearest: list[str]
+) -> None:
+    schema = f"node P {{ name: String @key  vec: Vector(2)? @vector({metric}) @index }}"
+    vectors = {"near": [1, 0.2], "far": [9, 0.9], "side": [0, 1], "back": [-20, 0], "none": None}
+    records = [{"type": "P", "data": {"name": n, "vec": v}} for n, v in vectors.items()]
+    graph = make_graph(tmp_path / "g", schema, records)
+    text = (
+        "query q() { match { $p: P } return { $p.name, nearest($p.vec, [1.0, 0.1]) as far } "
+        "order { nearest($p.vec, [1.0, 0.1]) } limit 4 }"
+    )
+    scanned = graph.query(text).rows()
+    assert [row["p.name"] for row in scanned] == nearest
+    graph.build_indexes()
+    assert graph.query(text).rows() == scanned
+    indexed = stored(graph).to_table(
+        nearest={"column": "vec", "q": [1.0, 0.1], "k": 4}, columns=["name", "_distance"]
+    )
+    assert indexed["name"].to_pylist() == nearest
+    assert indexed["_distance"].to_pylist() == pytest.approx([r["far"] for r in scanned], abs=1e-5)
+
+
+def test_another_metric_is_a_change_of_the_schema_that_has_the_index_built_again(
+    tmp_path: Path,
+) -> None:
+    schema = "node P { name: String @key  vec: Vector(2) @index }"
+    records = [{"type": "P", "data": {"name": f"p{n}", "vec": [n, 1]}} for n in range(40)]
+    graph = make_graph(tmp_path / "g", schema, records)
+    graph.build_indexes()
+    done = graph.apply_schema(schema.replace("@index", "@vector(dot, partitions=4) @index"))
+    assert [step.kind for step in done.plan.steps] == ["update_property_metadata"]
+    states = {i.kind: i.state for i in graph.indexes() if i.property == "vec"}
+    assert states == {"IVF_FLAT": "behind"}
+    graph.optimize()
+    (built,) = stored(graph).stats.index_stats("vec_ivf_flat")["indices"]
+    assert (built["metric_type"], built["num_partitions"]) == ("dot", 4)
+    text = (
+        "query q() { match { $p: P } return { $p.name } order { nearest($p.vec, [1.0, 0.0]) } "
+        "limit 1 }"
+    )
+    assert graph.query(text).rows() == [{"p.name": "p39"}]
+    assert {i.state for i in graph.indexes()} == {"current"}
+    assert graph.check().findings == []
+
+
+def stored(graph: Graph) -> Any:
+    return graph._repository.tables.open(graph.snapshot().pin("node:P").ref).dataset
 
 
 def test_a_negative_number_of_edits_is_refused(pages: Graph) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,17 @@ class Prop:
     type: str
     nullable: bool = True
     fill: Any = None
+    default: Any = None
+
+    @property
+    def members(self) -> list[str]:
+        """Of an enum, what it may be."""
+        inside = self.type.removeprefix("enum(").removesuffix(")")
+        return inside.split(", ") if self.type.startswith("enum(") else []
+
+    def written(self) -> str:
+        default = "" if self.default is None else f" @default({json.dumps(self.default)})"
+        return f"{self.name}: {self.type}{'?' if self.nullable else ''}{default}"
 
     def value(self, rng: random.Random) -> Any:
         if self.nullable and rng.random() < 0.3:
@@ -33,7 +45,7 @@ class Prop:
             case "String":
                 return rng.choice(("red", "green", "blue"))
             case _:
-                return rng.choice(("x", "y"))
+                return rng.choice(self.members)
 
 
 @dataclass
@@ -70,6 +82,13 @@ class Model:
     types: dict[int, Type] = field(default_factory=dict)
     dropped: dict[int, Type] = field(default_factory=dict)
 
+    def forget(self, uids: set[int], id: str) -> None:
+        """As if an entity of some types had never been."""
+        for uid in uids:
+            for types in (self.types, self.dropped):
+                if uid in types:
+                    types[uid].rows.pop(id, None)
+
     def text(self, hints: dict[int, str] | None = None) -> str:
         found = hints or {}
         lines = []
@@ -77,8 +96,7 @@ class Model:
             lines.append(f"node {owner.name}{_hint(found.get(owner.uid))} {{")
             lines.append("  k: String @key")
             for prop in owner.props.values():
-                mark = "?" if prop.nullable else ""
-                lines.append(f"  {prop.name}: {prop.type}{mark}{_hint(found.get(prop.uid))}")
+                lines.append(f"  {prop.written()}{_hint(found.get(prop.uid))}")
             lines.append("}")
         return "\n".join(lines) + "\n"
 
@@ -90,7 +108,9 @@ class Model:
 
 
 def _hint(old: str | None) -> str:
-    return "" if old is None else f' @rename_from("{old}")'
+    if old is None or old.startswith("@"):
+        return f" {old or ''}"
+    return f' @rename_from("{old}")'
 
 
 class Editor:
@@ -125,7 +145,9 @@ class Editor:
         makers = [
             self._add,
             self._add_filled,
+            self._add_default,
             self._rename,
+            self._rename_member,
             self._drop,
             self._add_again,
             self._undrop,
@@ -154,6 +176,29 @@ class Editor:
         prop.fill = FILLS.get(prop.type, "x")
         given = {f"{owner.name}.{prop.name}": prop.fill}
         return Edit(model.text(), {("add_property", _of(owner, prop))}, given)
+
+    def _add_default(self, model: Model, owner: Type) -> Edit:
+        prop = self._new_prop(owner)
+        prop.nullable = False
+        prop.fill = prop.default = FILLS.get(prop.type, "x")
+        return Edit(model.text(), {("add_property", _of(owner, prop))})
+
+    def _rename_member(self, model: Model, owner: Type) -> Edit | None:
+        prop = self._some(owner, lambda p: p.members)
+        if prop is None:
+            return None
+        old, new = self.rng.choice(prop.members), f"m{self.uid()}"
+        names = sorted(new if member == old else member for member in prop.members)
+        prop.type = f"enum({', '.join(names)})"
+        prop.fill = new if prop.fill == old else prop.fill
+        steps = {("rename_enum_members", _of(owner, prop))}
+        if prop.default == old:
+            prop.default = new
+            steps.add(("update_property_metadata", _of(owner, prop)))
+        for row in owner.rows.values():
+            if row.get(prop.uid) == old:
+                row[prop.uid] = new
+        return Edit(model.text({prop.uid: f'@rename_member("{old}", to="{new}")'}), steps)
 
     def _rename(self, model: Model, owner: Type) -> Edit | None:
         prop = self._some(owner)
@@ -184,7 +229,7 @@ class Editor:
             return None
         prop = self.rng.choice(sorted(newest.values(), key=lambda p: p.uid))
         del owner.hidden[prop.uid]
-        prop.nullable = True
+        prop.nullable, prop.default = True, None
         owner.props[prop.uid] = prop
         step = ("undrop_property", _of(owner, prop))
         return Edit(model.text(), {step}, undrop=(f"{owner.name}.{prop.name}",))
@@ -200,8 +245,11 @@ class Editor:
         prop = self._some(owner, lambda p: not p.nullable)
         if prop is None:
             return None
-        prop.nullable = True
-        return Edit(model.text(), {("change_property_type", _of(owner, prop))})
+        steps = {("change_property_type", _of(owner, prop))}
+        if prop.default is not None:
+            steps.add(("update_property_metadata", _of(owner, prop)))
+        prop.nullable, prop.default = True, None
+        return Edit(model.text(), steps)
 
     def _require(self, model: Model, owner: Type) -> Edit | None:
         prop = self._some(owner, lambda p: p.nullable)
@@ -214,10 +262,10 @@ class Editor:
         return Edit(text, {("change_property_type", _of(owner, prop))}, refused=refused)
 
     def _extend(self, model: Model, owner: Type) -> Edit | None:
-        prop = self._some(owner, lambda p: p.type == "enum(x, y)")
+        prop = self._some(owner, lambda p: len(p.members) == 2)
         if prop is None:
             return None
-        prop.type = "enum(x, y, z)"
+        prop.type = f"enum({', '.join(sorted([*prop.members, 'z']))})"
         return Edit(model.text(), {("extend_enum", _of(owner, prop))})
 
     def _some(self, owner: Type, fits: Any = lambda _: True) -> Prop | None:

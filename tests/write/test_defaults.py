@@ -82,7 +82,7 @@ def test_an_update_does_not_use_them(graph: Graph) -> None:
         w.update("Ticket", "a", {"state": None})
 
 
-def test_V_8_a_required_property_with_a_default_comes_with_its_value(graph: Graph) -> None:
+def test_a_required_property_with_a_default_comes_with_its_value(graph: Graph) -> None:
     with graph.write() as w:
         w.insert("Ticket", {"title": "a", "owner": "ana"})
     commits = len(graph.commits())
@@ -100,7 +100,7 @@ def test_V_8_a_required_property_with_a_default_comes_with_its_value(graph: Grap
     assert levels == {"a": 3, "b": 4}
 
 
-def test_V_8_a_value_that_is_given_goes_before_the_default(graph: Graph) -> None:
+def test_a_value_that_is_given_goes_before_the_default(graph: Graph) -> None:
     with graph.write() as w:
         w.insert("Ticket", {"title": "a", "owner": "ana"})
     level = SCHEMA.replace("owner: String", "owner: String\n level: I32 @default(3)")

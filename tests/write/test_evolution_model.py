@@ -78,8 +78,16 @@ class Run:
     def step(self) -> None:
         branch = self.rng.choice(sorted(self.branches))
         action = self.rng.choices(
-            (self.write, self.evolve, self.fork, self.merge, self.look_back, self.reopen),
-            (5, 6, 1, 2, 2, 1),
+            (
+                self.write,
+                self.evolve,
+                self.fork,
+                self.merge,
+                self.look_back,
+                self.reopen,
+                self.purge,
+            ),
+            (10, 12, 2, 4, 4, 2, 1),
         )[0]
         action(branch)
         self.compare(branch)
@@ -104,7 +112,14 @@ class Run:
             owner.rows[id][prop.uid] = value
         elif not there:
             values = {prop.uid: prop.value(self.rng) for prop in owner.props.values()}
-            given = {p.name: values[p.uid] for p in owner.props.values()}
+            for prop in owner.props.values():
+                if prop.default is not None and self.rng.random() < 0.5:
+                    values[prop.uid] = prop.default
+            given = {
+                p.name: values[p.uid]
+                for p in owner.props.values()
+                if values[p.uid] != p.default or p.default is None
+            }
             w.insert(owner.name, {"k": id, **given})
             # What comes after a drop has nothing of it.
             owner.rows[id] = {**dict.fromkeys(owner.hidden), **values}
@@ -148,6 +163,19 @@ class Run:
         if self.past:
             commit, model = self.rng.choice(self.past)
             assert read(self.graph, at=commit) == model.visible()
+
+    def purge(self, branch: str) -> None:
+        """Out of every state, of every type that ever had this name."""
+        owners = [owner for owner in self.branches[branch].types.values() if owner.rows]
+        if not owners:
+            return
+        owner = self.rng.choice(owners)
+        id = self.rng.choice(sorted(owner.rows))
+        self.graph.purge("node", owner.name, id, confirm=True)
+        models = [*self.branches.values(), *(model for _, model in self.past)]
+        uids = {t.uid for m in models for t in m.types.values() if t.name == owner.name}
+        for model in models:
+            model.forget(uids, id)
 
     def reopen(self, branch: str) -> None:
         self.graph = omnigraph.open(self.graph.uri)

@@ -6,19 +6,31 @@ no sense. Whether the facts agree with other properties and types is decided in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from omnigraph.errors import InvalidValue
 from omnigraph.schema.ast import Annotation, PropertyDecl, TypeKind, Value
+from omnigraph.schema.members import MemberHint
 from omnigraph.schema.parser import CONSTRAINT_WORDS
-from omnigraph.schema.parts import CustomAnnotation, Embed
+from omnigraph.schema.parts import (
+    METRICS,
+    PARTITIONS_MAX,
+    CustomAnnotation,
+    Embed,
+    VectorOptions,
+)
 from omnigraph.syntax import Diagnostics, Span
 
 SUGAR: Final = ("key", "unique", "index")
 """Constraints that may be written as an annotation of one property."""
 
-ONCE: Final = frozenset((*SUGAR, "embed", "description", "instruction", "rename_from", "default"))
+RENAME_MEMBER: Final = "rename_member"
+"""What a member of an enum was called before; as often as members get another name."""
+
+ONCE: Final = frozenset(
+    (*SUGAR, "embed", "description", "instruction", "rename_from", "default", "vector")
+)
 """Annotations with a meaning; each at most once per place. All others are kept as they are."""
 
 
@@ -40,6 +52,8 @@ class PropertyNotes(NamedTuple):
     sugar: tuple[tuple[str, Span], ...] = ()
     custom: tuple[CustomAnnotation, ...] = ()
     default: Value | None = None
+    members: tuple[MemberHint, ...] = ()
+    vector: VectorOptions = VectorOptions()
 
 
 class TypeNotes(NamedTuple):
@@ -74,6 +88,8 @@ def property_notes(
         sugar=sugar,
         custom=_custom(declaration.annotations),
         default=_default(known.get("default"), declaration, diagnostics),
+        members=tuple(_members(declaration, diagnostics)),
+        vector=_vector(known.get("vector"), declaration, diagnostics),
     )
 
 
@@ -97,6 +113,8 @@ def type_notes(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> T
             )
         elif word == "default":
             _default_error(annotation.span, "`@default` cannot stand on a type", diagnostics)
+        elif word == "vector":
+            _vector_error(annotation.span, "`@vector` cannot stand on a type", diagnostics)
     return TypeNotes(
         description=_text(known.get("description"), "S60", diagnostics),
         instruction=_text(known.get("instruction"), "S60", diagnostics),
@@ -118,7 +136,9 @@ def _known(annotations: Sequence[Annotation], diagnostics: Diagnostics) -> dict[
                 remedy="Write for example `edge Owns: Person -> Car @card(0..3)`.",
             )
         elif word in known:
-            code = {"embed": "S18", "rename_from": "S61", "default": "S62"}.get(word, "S60")
+            code = {"embed": "S18", "rename_from": "S61", "default": "S62", "vector": "S63"}.get(
+                word, "S60"
+            )
             diagnostics.error(
                 "S19" if word in SUGAR else code,
                 f"`@{word}` is given twice",
@@ -164,6 +184,25 @@ def _text(annotation: Annotation | None, code: str, diagnostics: Diagnostics) ->
 def _hint(annotation: Annotation | None, diagnostics: Diagnostics) -> Hint | None:
     old = _text(annotation, "S61", diagnostics)
     return None if annotation is None or old is None else Hint(old, annotation.span)
+
+
+def _members(declaration: PropertyDecl, diagnostics: Diagnostics) -> Iterator[MemberHint]:
+    """What members of an enum were called; whether that is so is decided against what exists."""
+    for annotation in declaration.annotations:
+        if annotation.name.text != RENAME_MEMBER:
+            continue
+        given = [argument.value for argument in annotation.arguments]
+        words = [a.keyword.text if a.keyword else None for a in annotation.arguments]
+        fits = words == [None, "to"] and all(isinstance(value, str) for value in given)
+        if fits and declaration.type.type.enum is not None:
+            yield MemberHint(str(given[0]), str(given[1]), annotation.span)
+        else:
+            diagnostics.error(
+                "S61",
+                "`@rename_member` stands on an enum and takes the old name and the new one",
+                annotation.span,
+                remedy='Write for example `@rename_member("done", to="closed")`.',
+            )
 
 
 def _embed(
@@ -236,12 +275,46 @@ def _default_error(span: Span, message: str, diagnostics: Diagnostics) -> None:
     diagnostics.error("S62", message, span, remedy=remedy)
 
 
+def _vector(
+    annotation: Annotation | None, declaration: PropertyDecl, diagnostics: Diagnostics
+) -> VectorOptions:
+    """``@vector(metric, partitions=n)``."""
+    if annotation is None:
+        return VectorOptions()
+    if not declaration.type.type.is_vector:
+        message = f"`@vector` needs a Vector property, `{declaration.name.text}` is not one"
+        _vector_error(annotation.span, message, diagnostics)
+        return VectorOptions()
+    first, *others = annotation.arguments or (None,)
+    metric = next((m for m in METRICS if first is not None and m == first.value), None)
+    if metric is None:
+        message = f"`@vector` needs a metric: {', '.join(METRICS)}"
+        _vector_error(annotation.span, message, diagnostics)
+        return VectorOptions()
+    partitions = 1
+    for argument in others:
+        given = argument.value
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        keyword = argument.keyword.text if argument.keyword else ""
+        if keyword != "partitions" or not whole or not 1 <= int(given) <= PARTITIONS_MAX:
+            message = f"`@vector` takes partitions=1 to partitions={PARTITIONS_MAX}"
+            _vector_error(argument.span, message, diagnostics)
+        else:
+            partitions = int(given)
+    return VectorOptions(metric, partitions)
+
+
+def _vector_error(span: Span, message: str, diagnostics: Diagnostics) -> None:
+    remedy = "Write for example `vec: Vector(384) @vector(cosine, partitions=16) @index`."
+    diagnostics.error("S63", message, span, remedy=remedy)
+
+
 def _custom(annotations: Sequence[Annotation]) -> tuple[CustomAnnotation, ...]:
     """Annotations without a meaning here, in an order that does not depend on the text."""
     found = []
     for annotation in annotations:
         word = annotation.name.text
-        if word in ONCE or word in CONSTRAINT_WORDS or word == "card":
+        if word in (*ONCE, *CONSTRAINT_WORDS, "card", RENAME_MEMBER):
             continue
         value = annotation.arguments[0].value if annotation.arguments else None
         keywords = tuple(

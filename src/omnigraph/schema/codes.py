@@ -33,9 +33,13 @@ SCHEMA_CODES: Final[Mapping[str, str]] = {
     "S41": "an edge starts or ends at something that is not a declared node type",
     "S50": "two edge types whose names differ only in the case of letters",
     "S60": "`@description` or `@instruction` blank, given twice, or out of place",
-    "S61": "`@rename_from` blank, given twice, or with more than one value",
+    "S61": "`@rename_from` blank, given twice, or with more than one value; `@rename_member` on"
+    " something else than an enum, or without an old and a new name",
     "S62": "`@default` without one value that fits, given twice, or on a property that may be null",
-    "V3": "`@rename_from` that names nothing usable; as information: one without effect",
+    "S63": "`@vector` on something else than a vector, given twice, or with an unknown metric or"
+    " setting",
+    "V3": "`@rename_from` or `@rename_member` that names nothing usable; as information: one"
+    " without effect",
 }
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from omnigraph.schema.annotations import Hint
 from omnigraph.schema.ast import TypeKind
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
+from omnigraph.schema.members import follow_hints
 from omnigraph.schema.parts import Origin, Property
 from omnigraph.schema.resolve import Resolved
 from omnigraph.syntax import Diagnostic, Diagnostics, Span
@@ -124,7 +125,27 @@ class _Matcher:
                     found[name] = old
             elif not hint.inherited:
                 self.unknown_property(item, before, hint)
-        return found
+        return {name: self.match_members(item, name, old) for name, old in found.items()}
+
+    def match_members(self, item: _AnyType, name: str, before: Property) -> Property:
+        """An accepted property that knows what the members of its enum were called."""
+        declared = item.properties[name]
+        # Of a property that comes from an interface, the interface's declaration is told about.
+        silent = declared.inherited
+
+        def refuse(message: str, span: Span) -> None:
+            if not silent:
+                self.error(message, span)
+
+        def inert(why: str, span: Span) -> None:
+            if not silent:
+                self.without_effect("rename_member", why, span)
+
+        hints = self.resolved.hints.members.get((item.kind, item.name, name), ())
+        members = declared.type.enum or ()
+        renamed = follow_hints(before, members, hints, refuse=refuse, inert=inert)
+        fill = dict(renamed).get(before.fill, before.fill) if members else before.fill
+        return replace(before, renamed=renamed, fill=fill)
 
     def inert(self, hint: Hint, matched: bool) -> bool:
         """Whether a hint has nothing to do; says so, because the author may expect otherwise."""
@@ -132,10 +153,12 @@ class _Matcher:
             return False
         why = "this name is accepted already" if matched else "there is no accepted schema yet"
         if not hint.inherited:
-            self.diagnostics.add(
-                Diagnostic("V3", f"`@rename_from` has no effect here: {why}", hint.span, "info")
-            )
+            self.without_effect("rename_from", why, hint.span)
         return True
+
+    def without_effect(self, word: str, why: str, span: Span) -> None:
+        message = f"`@{word}` has no effect here: {why}"
+        self.diagnostics.add(Diagnostic("V3", message, span, "info"))
 
     def unknown_property(self, item: _AnyType, before: _AnyType | None, hint: Hint) -> None:
         if before is None:
@@ -214,6 +237,7 @@ class _Minter:
                 property_id=before.property_id,
                 origin=before.origin,
                 fill=before.fill,
+                renamed=before.renamed,
             )
         identity = self.fresh()
         return replace(

@@ -28,7 +28,9 @@ _PROPERTY_FACTS = (
     "annotations",
     "inherited",
     "default",
+    "vector",
     "fill",
+    "renamed",
 )
 
 

@@ -5,7 +5,8 @@ Values only. Each has the JSON form that the accepted schema is stored in.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from dataclasses import asdict
+from typing import Any, Final, Literal, NamedTuple
 
 from omnigraph.floats import shortest_float
 from omnigraph.frozen import frozen
@@ -47,6 +48,20 @@ class CustomAnnotation:
     def from_json(cls, body: Json) -> CustomAnnotation:
         keywords = tuple((name, value) for name, value in body.get("keywords", ()))
         return cls(body["name"], body.get("value"), keywords)
+
+
+Metric = Literal["l2", "cosine", "dot"]
+METRICS: Final[tuple[Metric, ...]] = ("l2", "cosine", "dot")
+PARTITIONS_MAX: Final = 65_536
+"""More parts than this of a vector index hold next to nothing each."""
+
+
+@frozen
+class VectorOptions:
+    """How the distance of two vectors is measured, and how many parts their index has."""
+
+    metric: Metric = "l2"
+    partitions: int = 1
 
 
 @frozen
@@ -132,8 +147,11 @@ class Property:
     origin: Origin = NO_ORIGIN
     default: Value | None = None
     """What an entity gets that is written without a value, as the schema writes it."""
+    vector: VectorOptions = VectorOptions()
     fill: Any = None
     """The stored value that entities older than the property were given; not part of the shape."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """What members of its enum were called before, and what they are called now."""
 
     @property
     def default_stored(self) -> Any:
@@ -148,6 +166,8 @@ class Property:
             body["embed"] = {"source": self.embed.source, "model": self.embed.model}
         if self.default is not None:
             body["default"] = self.default
+        if self.vector != VectorOptions():
+            body["vector"] = asdict(self.vector)
         if self.annotations:
             body["annotations"] = [item.to_json() for item in self.annotations]
         if self.inherited:
@@ -156,7 +176,11 @@ class Property:
 
     def to_json(self) -> Json:
         body = {**self.shape(), "property_id": self.property_id, "origin": list(self.origin)}
-        return body if self.fill is None else {**body, "fill": self.fill}
+        if self.fill is not None:
+            body["fill"] = self.fill
+        if self.renamed:
+            body["renamed"] = [list(pair) for pair in self.renamed]
+        return body
 
     @classmethod
     def from_json(cls, body: Json) -> Property:
@@ -171,7 +195,9 @@ class Property:
             property_id=body["property_id"],
             origin=Origin(*body["origin"]),
             default=body.get("default"),
+            vector=VectorOptions(**body.get("vector", {})),
             fill=body.get("fill"),
+            renamed=tuple((old, new) for old, new in body.get("renamed", ())),
         )
 
 

@@ -9,12 +9,13 @@ what goes away comes last of its kind.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final, TypeVar
 
 from omnigraph.frozen import frozen
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
-from omnigraph.schema.parts import Cardinality, Columns, Property
+from omnigraph.schema.members import renamed_values
+from omnigraph.schema.parts import Cardinality, Columns, Property, VectorOptions
 from omnigraph.schema.steps import DropMode, Plan, Step, StepConstraint, StepKind
 from omnigraph.syntax import quote
 from omnigraph.types import PropertyType
@@ -187,7 +188,8 @@ class _TypeDiff:
             return self.step(
                 "undrop_property", item.name, property_type=item.type, validated=needs_value
             )
-        valued = f"{self.after.key}.{item.name}" in self.facts.filled
+        given = f"{self.after.key}.{item.name}" in self.facts.filled
+        valued = given or item.default is not None
         if needs_value and not valued and self.before.key not in self.facts.empty:
             return self.refuse(
                 "a new required property needs a value for the entities that exist already",
@@ -201,16 +203,20 @@ class _TypeDiff:
         if before.name != name:
             yield self.step("rename_property", name, renamed_from=before.name)
         yield from self.type_change(before, after)
-        if (before.description, before.default) != (after.description, after.default):
-            default = None if after.default is None else str(after.default)
-            notes = _noted(description=after.description, default=default)
-            yield self.step("update_property_metadata", name, annotations=notes)
+        if _told(before) != _told(after):
+            yield self.step("update_property_metadata", name, annotations=_told(after))
         if before.annotations != after.annotations:
             yield self.refuse(_annotation_change(before, after), name)
         if self.embedding(before, self.before) != self.embedding(after, self.after):
             yield self.refuse("the source or model of @embed cannot change", name)
 
     def type_change(self, before: Property, after: Property) -> Iterator[Step]:
+        renamed = renamed_values(before, after)
+        if renamed:
+            pairs = tuple(sorted(renamed.items()))
+            yield self.step("rename_enum_members", after.name, renamed_values=pairs)
+            members = (renamed.get(member, member) for member in before.type.enum or ())
+            before = replace(before, type=replace(before.type, enum=tuple(sorted(members))))
         if before.type == after.type:
             return
         old, new = before.type.enum, after.type.enum
@@ -330,6 +336,15 @@ def _constraints(item: _AnyType) -> dict[object, tuple[str, Columns, str]]:
 
 def _documentation(item: NodeType | EdgeType) -> tuple[tuple[str, str], ...]:
     return _noted(description=item.description, instruction=item.instruction)
+
+
+def _told(item: Property) -> tuple[tuple[str, str], ...]:
+    """What a property says besides its type: nothing of it changes what is stored."""
+    vector = None
+    if item.vector != VectorOptions():
+        vector = f"{item.vector.metric}, partitions={item.vector.partitions}"
+    default = None if item.default is None else str(item.default)
+    return _noted(description=item.description, default=default, vector=vector)
 
 
 def _noted(**notes: str | None) -> tuple[tuple[str, str], ...]:

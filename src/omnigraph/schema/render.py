@@ -12,7 +12,7 @@ from omnigraph.floats import shortest_float
 from omnigraph.schema.ast import Value
 from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
 from omnigraph.schema.format import format_schema
-from omnigraph.schema.parts import ANY_NUMBER, Columns, CustomAnnotation, Property
+from omnigraph.schema.parts import ANY_NUMBER, Columns, CustomAnnotation, Property, VectorOptions
 from omnigraph.syntax import quote
 
 
@@ -87,6 +87,9 @@ def _property(item: Property) -> str:
         words.append(f"@embed({item.embed.source}{model})")
     if item.description is not None:
         words.append(f"@description({quote(item.description)})")
+    if item.vector != VectorOptions():
+        parts = f", partitions={item.vector.partitions}" if item.vector.partitions != 1 else ""
+        words.append(f"@vector({item.vector.metric}{parts})")
     if item.default is not None:
         words.append(f"@default({_literal(item.default)})")
     words += map(_custom, item.annotations)

@@ -22,6 +22,7 @@ from omnigraph.schema.ast import (
 )
 from omnigraph.schema.catalog import EdgeType, InterfaceType, NodeType
 from omnigraph.schema.constraints import Constraints, ConstraintUse, canonical, written
+from omnigraph.schema.members import MemberHint
 from omnigraph.schema.names import reserved_problem
 from omnigraph.schema.parser import CONSTRAINT_WORDS
 from omnigraph.schema.parts import ANY_NUMBER, Cardinality, Property
@@ -31,10 +32,11 @@ _Decl = TypeVar("_Decl", InterfaceDecl, NodeDecl, EdgeDecl)
 
 
 class Hints(NamedTuple):
-    """``@rename_from`` hints: by (kind, type), and by (kind, type, property)."""
+    """Hints at older names: by (kind, type), by (kind, type, property), of members of enums."""
 
     types: dict[tuple[TypeKind, str], Hint]
     properties: dict[tuple[TypeKind, str, str], Hint]
+    members: dict[tuple[TypeKind, str, str], tuple[MemberHint, ...]]
 
 
 class Resolved(NamedTuple):
@@ -63,8 +65,8 @@ class _Member(NamedTuple):
         return (
             self.declaration.type.type == other.declaration.type.type
             and [word for word, _ in mine.sugar] == [word for word, _ in theirs.sugar]
-            and (mine.embed, mine.description, mine.custom, mine.default)
-            == (theirs.embed, theirs.description, theirs.custom, theirs.default)
+            and (mine.embed, mine.description, mine.custom, mine.default, mine.vector)
+            == (theirs.embed, theirs.description, theirs.custom, theirs.default, theirs.vector)
         )
 
 
@@ -76,7 +78,7 @@ class _Resolver:
     def __init__(self, file: SchemaFile, diagnostics: Diagnostics) -> None:
         self.file = file
         self.diagnostics = diagnostics
-        self.hints = Hints({}, {})
+        self.hints = Hints({}, {}, {})
         self.members: dict[str, dict[str, _Member]] = {}
         """Properties of each interface."""
 
@@ -267,6 +269,7 @@ class _Resolver:
             found[name] = _Member(item, notes)
             if notes.hint:
                 self.hints.properties[(kind, owner, name)] = notes.hint
+            self.hints.members[(kind, owner, name)] = notes.members
         return found
 
     def inherit(self, item: NodeDecl, own: dict[str, _Member]) -> dict[str, _Member]:
@@ -281,6 +284,7 @@ class _Resolver:
                 present = members.get(name)
                 if present is None:
                     members[name] = _Member(member.declaration, member.notes, used.text)
+                    self.hints.members[("node", item.name.text, name)] = member.notes.members
                     hint = member.notes.hint
                     if hint:
                         soft = Hint(hint.old, hint.span, inherited=True)
@@ -326,6 +330,7 @@ class _Resolver:
                 description=member.notes.description,
                 embed=member.notes.embed,
                 default=member.notes.default,
+                vector=member.notes.vector,
                 annotations=() if member.interface else member.notes.custom,
                 inherited=member.interface is not None,
             )

@@ -21,6 +21,7 @@ StepKind = Literal[
     "add_constraint",
     "drop_constraint",
     "extend_enum",
+    "rename_enum_members",
     "change_cardinality",
     "change_interfaces",
     "update_type_metadata",
@@ -39,6 +40,7 @@ _OF_PROPERTY: Final = frozenset(
         "rename_property",
         "change_property_type",
         "extend_enum",
+        "rename_enum_members",
         "update_property_metadata",
         "drop_property",
         "undrop_property",
@@ -71,6 +73,7 @@ class Step:
     renamed_from: str | None = None
     property_type: PropertyType | None = None
     added_values: tuple[str, ...] = ()
+    renamed_values: tuple[tuple[str, str], ...] = ()
     old_type: PropertyType | None = None
     constraint: StepConstraint | None = None
     cardinality: tuple[str, str] | None = None
@@ -115,6 +118,9 @@ class Step:
                 return {**named, **types}
             case "extend_enum":
                 return {**named, "added_values": list(self.added_values)}
+            case "rename_enum_members":
+                pairs = [{"from": old, "to": new} for old, new in self.renamed_values]
+                return {**named, "renamed_values": pairs}
             case "add_constraint" | "drop_constraint":
                 assert self.constraint is not None
                 return {**owner, "constraint": self.constraint.to_json()}
@@ -155,6 +161,9 @@ class Step:
                 return f"change {what} from {self.old_type} to {self.property_type}"
             case "extend_enum":
                 return f"extend {what} by {', '.join(self.added_values)}"
+            case "rename_enum_members":
+                pairs = ", ".join(f"{old} to {new}" for old, new in self.renamed_values)
+                return f"rename members of {what}: {pairs}"
             case "add_constraint" | "drop_constraint":
                 return self._said_of_constraint(what)
             case "change_cardinality":

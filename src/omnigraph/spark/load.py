@@ -51,7 +51,7 @@ from omnigraph.spark.stage import Site, Staged, StageTask, stage_part
 from omnigraph.spark.stored import shelve_stored, stored_tasks
 from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.staging import kept_hidden, stage_fragments, stage_replacement
+from omnigraph.storage.staging import stage_fragments, stage_replacement
 from omnigraph.storage.tables import StagedWrite, TableRef, operation_properties
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import (
@@ -225,7 +225,7 @@ class SparkLoad:
             for key, target in self._targets.items()
             if self._assignment is not None
             or not self._schema.type(key).key_properties  # of one id the last counts
-            or kept_hidden(self._repository.tables.open(target.ref))
+            or self._repository.tables.open(target.ref).hidden  # they take over what it holds
         )
 
     def _asking(self, attempt: Attempt) -> frozenset[str]:

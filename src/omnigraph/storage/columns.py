@@ -32,7 +32,8 @@ class ColumnChange:
 
     ``stored`` is the name it has now (None: it is new); ``field`` what it will be (None: it goes
     away for good). ``fill`` is the value that a new column has in the rows that exist. With
-    ``cast`` the stored values are brought to the type of the field; otherwise they must be of it.
+    ``cast`` the stored values are brought to the type of the field, and those in ``mapped`` to what
+    they are called from now on; otherwise they must be of it.
     A column that may hold nulls stays so: files may have some, and what a property requires is not
     the table's business.
     """
@@ -41,6 +42,7 @@ class ColumnChange:
     field: pa.Field | None
     fill: pa.Scalar | None = None
     cast: bool = False
+    mapped: tuple[tuple[str, str], ...] = ()
 
     @property
     def needs_values(self) -> bool:
@@ -160,8 +162,18 @@ def _values(change: ColumnChange, batch: pa.RecordBatch) -> pa.Array:
 
     assert change.field is not None
     if change.stored is not None:
-        return batch[change.stored].cast(change.field.type)
+        return with_names(batch[change.stored], change.mapped).cast(change.field.type)
     return pa.repeat(change.fill, batch.num_rows).cast(change.field.type)
+
+
+def with_names(values: Any, names: Sequence[tuple[str, str]]) -> Any:
+    """Texts with other texts in the place of some."""
+    import pyarrow.compute as pc
+
+    found = values
+    for old, new in names:
+        found = pc.if_else(pc.fill_null(pc.equal(values, old), False), new, found)
+    return found
 
 
 def _projection(schema: FieldSchema) -> Any:

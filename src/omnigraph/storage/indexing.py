@@ -61,18 +61,19 @@ def build_indexes(
         mine = [built for built in known if built.spec == spec]
         covered = {f for part in parts for f in part.live} | {f for b in mine for f in b.covers}
         missing = [fragment for fragment in table.fragments if fragment not in covered]
-        if mine or (spec.name in stored and not missing):
+        if mine or (spec.name in stored and not missing and has_options(table, spec)):
             continue  # what came after a part was built is left to the next time
         whole = spec.kind != "BTREE" or not parts or len(parts) >= INDEX_SEGMENTS_MAX
         fragments = list(table.fragments) if whole else missing
         with translated(f"building an index on {table.ref.path}"):
+            options = _options(table, spec)
             index = table.dataset.create_index_uncommitted(
                 spec.column,
                 spec.kind,
                 name=spec.name,
                 fragment_ids=fragments,
                 replace=True,
-                **dict(spec.options),
+                **options,
             )
             # Without this step an inverted index commits and then fails every search.
             index = table.dataset.merge_existing_index_segments([index])
@@ -103,6 +104,26 @@ def stage_indexes(
 ) -> StagedWrite | None:
     """Bring these indexes up to date; None when they are."""
     return stage_built(table, list(build_indexes(table, specs)), properties)
+
+
+def has_options(table: PinnedTable, spec: IndexSpec) -> bool:
+    """Whether the stored index of this name was built as the specification says."""
+    if not spec.kind.startswith("IVF") or spec.name not in stored_indexes(table):
+        return True
+    wanted = _options(table, spec)
+    with translated(f"looking at the indexes of {table.ref.path}"):
+        parts = table.dataset.stats.index_stats(spec.name)["indices"]
+    built = {(part["metric_type"], part["num_partitions"]) for part in parts}
+    return built == {(wanted["metric"], wanted["num_partitions"])}
+
+
+def _options(table: PinnedTable, spec: IndexSpec) -> dict[str, Any]:
+    """What Lance is told; an index cannot have more partitions than there are vectors."""
+    options = dict(spec.options)
+    if spec.kind.startswith("IVF") and options["num_partitions"] > 1:
+        vectors = table.dataset.count_rows(filter=f"`{spec.column}` IS NOT NULL")
+        options["num_partitions"] = max(min(options["num_partitions"], int(vectors)), 1)
+    return options
 
 
 def lookup_index(column: str) -> str:

@@ -7,16 +7,23 @@ on forks that nobody refers to yet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.storage.blobs import blob_array, blob_values, is_blob_type
 from omnigraph.storage.columns import commit_unpublished
-from omnigraph.storage.compaction import Piece, drop_deleted, stage_pieces
+from omnigraph.storage.compaction import BATCH_ROWS, Piece, drop_deleted, stage_pieces
 from omnigraph.storage.indexing import stage_drop_indexes, stored_indexes
 from omnigraph.storage.lance_errors import translated
-from omnigraph.storage.staging import write_rows
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.staging import write_batches
+from omnigraph.storage.tables import ROW_ID, PinnedTable, TableStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOB_ROWS: Final = 64
+"""Rows held at once of a table with blobs, which may be large."""
 
 
 def rewrite_fork(
@@ -37,10 +44,9 @@ def rewrite_fork(
 
 def _copied(table: PinnedTable, fragment: Any) -> Piece:
     """One fragment without deleted rows, written again as it is."""
-    names = [field.name for field in table.dataset.schema]
+    names = table.dataset.schema.names
     with translated(f"rewriting {table.ref.path}"):
-        rows = table.dataset.get_fragment(fragment.id).to_table(columns=names)
-        (written,) = write_rows(table, rows)
+        (written,) = write_batches(table, _rows(table, fragment.id), names)
     kept = replace(
         written,
         row_id_meta=fragment.row_id_meta,
@@ -48,3 +54,21 @@ def _copied(table: PinnedTable, fragment: Any) -> Piece:
         last_updated_at_version_meta=fragment.last_updated_at_version_meta,
     )
     return Piece((fragment,), (kept,))
+
+
+def _rows(table: PinnedTable, fragment_id: int) -> Iterator[pa.Table]:
+    """The rows of a fragment some at a time, with blobs as values that can be written."""
+    import pyarrow as pa
+
+    schema = table.dataset.schema
+    fragment = table.dataset.get_fragment(fragment_id)
+    size = BLOB_ROWS if any(is_blob_type(field.type) for field in schema) else BATCH_ROWS
+    for batch in fragment.to_batches(columns=schema.names, batch_size=size, with_row_id=True):
+        columns = {}
+        for field in schema:
+            column: Any = batch[field.name]
+            if is_blob_type(field.type):
+                row_ids = batch[ROW_ID].to_pylist()
+                column = blob_array(blob_values(table, field.name, column.to_pylist(), row_ids))
+            columns[field.name] = column
+        yield pa.table(columns)

@@ -17,23 +17,25 @@ Index creation, compaction and restore are *not* refused by Lance in every case;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
 from omnigraph.frozen import frozen
-from omnigraph.storage.blobs import is_blob_type
+from omnigraph.storage.blobs import blob_array, blob_values, is_blob_type
 from omnigraph.storage.delta import rows_at
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import addresses
-from omnigraph.storage.tables import PinnedTable, StagedWrite
+from omnigraph.storage.tables import ROW_ID, PinnedTable, StagedWrite
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
 ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
+HIDDEN_BLOB_BYTES_MAX = 64 << 20
+"""Bytes of dropped blobs that one write carries along: they are held in memory for it."""
 FRAGMENT_SHIFT = 32
 _OFFSET_MASK = 0xFFFF_FFFF
 
@@ -332,13 +334,28 @@ def delete_addresses(
 
 def write_rows(table: PinnedTable, rows: pa.Table) -> list[Any]:
     """Write rows as unreferenced fragments beside the table's own."""
+    schema = _written_schema(table, rows.column_names)
+    return _write(table, rows.select(schema.names).cast(schema), schema)
+
+
+def write_batches(
+    table: PinnedTable, batches: Iterable[pa.Table], names: Collection[str]
+) -> list[Any]:
+    """The same for more rows than are held at once; ``names`` are the columns they have."""
+    import pyarrow as pa
+
+    schema = _written_schema(table, names)
+    parts = (b for rows in batches for b in rows.select(schema.names).cast(schema).to_batches())
+    return _write(table, pa.RecordBatchReader.from_batches(schema, parts), schema)
+
+
+def _write(table: PinnedTable, rows: Any, schema: pa.Schema) -> list[Any]:
     from lance.fragment import write_fragments
 
-    schema = _written_schema(table, rows)
     with translated(f"staging rows for {table.ref.path}"):
         return list(
             write_fragments(
-                rows.select(schema.names).cast(schema),
+                rows,
                 table.dataset,
                 mode="append",
                 schema=schema,
@@ -348,35 +365,39 @@ def write_rows(table: PinnedTable, rows: pa.Table) -> list[Any]:
         )
 
 
-def _written_schema(table: PinnedTable, rows: pa.Table) -> pa.Schema:
+def _written_schema(table: PinnedTable, names: Collection[str]) -> pa.Schema:
     """The columns that rows are written with: the table's, and what they have of hidden ones."""
     import pyarrow as pa
 
-    given = [field for field in table.hidden if field.name in rows.column_names]
+    given = [field for field in table.hidden if field.name in names]
     return pa.schema([*table.schema, *given], metadata=table.schema.metadata)
 
 
 def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, Any]) -> pa.Table:
     """Replacing rows with what the replaced ones, at these addresses, hold in hidden columns.
 
-    It may come back. Hidden blobs do not travel: what a scan gives of them cannot be written.
+    It may come back. Hidden blobs travel only while they are few: nobody asked for them.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kept = kept_hidden(table)
-    if not kept or not len(replaced):
+    if not table.hidden or not len(replaced):
         return rows
-    found = pa.concat_tables(rows_at(table, replaced, ["id", *(field.name for field in kept)]))
+    names = [field.name for field in table.hidden]
+    found = pa.concat_tables(rows_at(table, replaced, ["id", *names]))
     at = pc.index_in(rows["id"], value_set=_as_array(found["id"]))
-    for field in kept:
-        rows = rows.append_column(field, found[field.name].cast(field.type).take(at))
+    for field in table.hidden:
+        column: Any = found[field.name]
+        if not is_blob_type(field.type):
+            rows = rows.append_column(field, column.cast(field.type).take(at))
+            continue
+        descriptors = column.to_pylist()
+        if sum(one["size"] for one in descriptors if one is not None) <= HIDDEN_BLOB_BYTES_MAX:
+            row_ids = found[ROW_ID].to_pylist()
+            values = blob_values(table, field.name, descriptors, row_ids)
+            ordered = [None if one is None else values[one] for one in at.to_pylist()]
+            rows = rows.append_column(field.name, blob_array(ordered))
     return rows
-
-
-def kept_hidden(table: PinnedTable) -> list[pa.Field]:
-    """The hidden columns whose values replacing rows take over."""
-    return [field for field in table.hidden if not is_blob_type(field.type)]
 
 
 def stage_maintenance(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.errors import NotAvailable, SchemaChangeRefused
+from omnigraph.errors import SchemaChangeRefused
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.create import create_table
 from omnigraph.manifest.repository import Repository
@@ -20,7 +20,6 @@ from omnigraph.manifest.rows import Row, TablePin
 from omnigraph.manifest.schemas import schema_id, schema_row
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema, Plan
-from omnigraph.storage.blobs import is_blob_type
 from omnigraph.storage.columns import ColumnChange, commit_unpublished, stage_columns
 from omnigraph.storage.rewriting import rewrite_fork
 from omnigraph.storage.tables import PinnedTable, StagedWrite, operation_properties
@@ -127,11 +126,6 @@ class SchemaStaging:
 
     def _drop_for_good(self, pin: TablePin, after: EntityType, changes: list[ColumnChange]) -> None:
         """A copy without the dropped columns that shares no file with the table."""
-        if any(is_blob_type(field.type) for field in self._open(pin).dataset.schema):
-            raise NotAvailable(
-                f"properties of {after.name} cannot be dropped for good: it has blobs",
-                remedy="Apply without --allow-data-loss: what is dropped is hidden.",
-            )
         tables, owner = self._repository.tables, self._snapshot.branch.incarnation
         copy = tables.open(tables.fork(pin.ref, new_ulid()))
         staged = stage_columns(tables, copy, changes, self._properties, lambda: copy)

@@ -22,6 +22,7 @@ from omnigraph.storage.indexing import (
     BuiltIndex,
     IndexSpec,
     build_indexes,
+    has_options,
     stage_built,
     stage_drop_indexes,
     stored_indexes,
@@ -79,9 +80,10 @@ def wanted_indexes(kind: NodeType | EdgeType) -> tuple[IndexSpec, ...]:
 
 
 def _property_indexes(kind: NodeType | EdgeType, name: str) -> Iterator[IndexSpec]:
-    type_ = kind.properties[name].type
+    type_, how = kind.properties[name].type, kind.properties[name].vector
     if type_.is_vector:
-        yield IndexSpec(name, "IVF_FLAT", (("metric", "l2"), ("num_partitions", 1)))
+        options = (("metric", how.metric), ("num_partitions", how.partitions))
+        yield IndexSpec(name, "IVF_FLAT", options)
     elif type_.is_single:
         yield IndexSpec(name, "BTREE")
         searched = (name,) in kind.indexes and name not in kind.key_properties
@@ -190,7 +192,7 @@ def index_state(table: PinnedTable, spec: IndexSpec) -> IndexState:
         return "empty"
     covered = {f for part in stored_indexes(table).get(spec.name, ()) for f in part.live}
     if covered == set(table.fragments):
-        return "current"
+        return "current" if has_options(table, spec) else "behind"
     if spec.kind.startswith("IVF") and not _has_value(table, spec.column):
         return "pending"
     return "behind" if covered else "missing"

@@ -9,8 +9,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.schema import EdgeType, NodeType, Property
+from omnigraph.schema.members import renamed_values
 from omnigraph.storage.arrow_schema import column_field
-from omnigraph.storage.columns import ColumnChange, hidden_name
+from omnigraph.storage.columns import ColumnChange, hidden_name, with_names
 from omnigraph.write.rows import column_array
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def column_changes(
                 changes.append(ColumnChange(hidden, field))
             else:
                 changes.append(ColumnChange(None, field, _scalar(item)))
-        elif is_wider(old, item):
-            changes.append(ColumnChange(old.name, field, cast=True))
+        elif is_wider(old, item) or renamed_values(old, item):
+            mapped = tuple(renamed_values(old, item).items())
+            changes.append(ColumnChange(old.name, field, cast=True, mapped=mapped))
         elif old.name != item.name or (item.type.nullable and not old.type.nullable):
             changes.append(ColumnChange(old.name, field))
     for old in olds.values():
@@ -61,7 +63,8 @@ def reshaped(rows: pa.Table, before: EntityType, after: EntityType) -> pa.Table:
         if old is None:
             columns[name] = filled_column(item, rows.num_rows)
         elif old in rows.column_names:
-            found = rows[old]
+            mapped = tuple(renamed_values(before.properties[old], item).items())
+            found = with_names(rows[old], mapped)
             wider = is_wider(before.properties[old], item)
             columns[name] = found.cast(item.type.arrow_type()) if wider else found
     return pa.table(columns)

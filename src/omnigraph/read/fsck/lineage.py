@@ -8,6 +8,7 @@ from itertools import pairwise
 from omnigraph.commit.pending import PendingRecords
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import Branch, all_branches, deleting_branches
+from omnigraph.manifest.create import PURGED
 from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.horizon import protected_versions
 from omnigraph.manifest.repository import Repository
@@ -72,12 +73,19 @@ def check_history(
         names += [track.names[track.until(v) - 1] for v in held if track.until(v)]
         for name in dict.fromkeys(names):
             ref = ref_at(name)
-            if state.purged.is_gone(ref.path, name):
+            if state.purged.is_gone(ref.path, name) or _was_dropped(state, tables, ref.path):
                 continue
             stored = tables.get(ref.path, {}).get(ref.branch)
             if stored is None or ref.version not in stored.versions:
                 message = f"version {ref.version} of {key} is missing"
                 yield Finding(branch.name, Damage.STATE_MISSING, key, message)
+
+
+def _was_dropped(state: ManifestState, tables: Tables, path: str) -> bool:
+    """Whether a type was dropped for good: nothing of its table is left but the mark."""
+    marks = [i.path for h in tables.get(path, {}).values() for i in h.foreign]
+    in_use = path in {pin.ref.path for pin in state.pins.values()}
+    return f"{path}/{PURGED}" in marks and not in_use
 
 
 def check_registry(

@@ -149,5 +149,6 @@ def _postings(table: CachedTable, field: PropertyOf) -> Postings:
 
 
 def _vectors(table: CachedTable, field: PropertyOf) -> Vectors:
-    key = f"{table.key}/vectors/{field.property}"
-    return table.cache.get(key, lambda: vectors_of(table.column(field.property)))
+    metric = table.kind.properties[field.property].vector.metric
+    key = f"{table.key}/vectors/{field.property}/{metric}"
+    return table.cache.get(key, lambda: vectors_of(table.column(field.property), metric))

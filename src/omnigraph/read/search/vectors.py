@@ -1,7 +1,8 @@
 """Vector search: distances to a query vector, exactly.
 
-The distance is the squared Euclidean one, computed in 64 bits. The nearest of many are found by a
-quick estimate first, with a bound on its error, so that the result is exact all the same.
+The distance is the one that the property says (squared Euclidean, one minus the cosine, or one
+minus the product), computed in 64 bits. The nearest of many are found by a quick estimate first,
+with a bound on its error, so that the result is exact all the same.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from omnigraph.read.values import Ints, Mask, Values
+from omnigraph.schema.parts import Metric
 
 CHUNK_ROWS: Final = 8_192
 """Vectors that are widened to 64 bits at a time."""
@@ -27,6 +29,7 @@ class Vectors:
 
     matrix: Any
     valid: Mask | None
+    metric: Metric = "l2"
 
     @property
     def nbytes(self) -> int:
@@ -37,13 +40,23 @@ class Vectors:
         return np.einsum("ij,ij->i", self.matrix, self.matrix)
 
     def distances(self, query: Any, rows: Ints) -> Any:
-        """The squared distance of each of these rows."""
+        """The distance of each of these rows."""
         found = np.empty(len(rows), dtype=np.float64)
         for at in range(0, len(rows), CHUNK_ROWS):
             part = self.matrix[rows[at : at + CHUNK_ROWS]].astype(np.float64)
-            part -= query
-            found[at : at + CHUNK_ROWS] = np.einsum("ij,ij->i", part, part)
+            found[at : at + CHUNK_ROWS] = self._measured(part, query)
         return found
+
+    def _measured(self, part: Any, query: Any) -> Any:
+        if self.metric == "l2":
+            part -= query
+            return np.einsum("ij,ij->i", part, part)
+        products = np.einsum("ij,j->i", part, query)
+        if self.metric == "dot":
+            return 1.0 - products
+        lengths = np.sqrt(np.einsum("ij,ij->i", part, part)) * np.linalg.norm(query)
+        # A vector without a length points nowhere: it is as far as one at a right angle.
+        return 1.0 - np.divide(products, lengths, out=np.zeros(len(part)), where=lengths > 0)
 
     def present(self, rows: Ints) -> Mask:
         return np.ones(len(rows), dtype=bool) if self.valid is None else self.valid[rows]
@@ -56,14 +69,25 @@ class Vectors:
         every = len(rows) == len(self.matrix)
         products = self.matrix @ single if every else self.matrix[rows] @ single
         norms = self._norms if every else self._norms[rows]
-        estimate = norms - 2 * products
-        longest = float(np.sqrt(norms.max(initial=0.0))) + float(np.linalg.norm(query))
-        error = 8 * self.matrix.shape[1] * _SINGLE_EPSILON * longest * longest
+        estimate, scale = self._estimated(norms, products, float(np.linalg.norm(query)))
+        error = 8 * self.matrix.shape[1] * _SINGLE_EPSILON * scale
         bound = np.partition(estimate, count - 1)[count - 1] + 2 * error
         return np.asarray(rows[estimate <= bound])
 
+    def _estimated(self, norms: Any, products: Any, length: float) -> tuple[Any, float]:
+        """What orders rows as their distances do, and how large the numbers behind it get."""
+        longest = float(np.sqrt(norms.max(initial=0.0)))
+        if self.metric == "l2":
+            return norms - 2 * products, (longest + length) ** 2
+        if self.metric == "dot":
+            return -products, longest * length
+        lengths = np.sqrt(norms) * np.float32(length)
+        cosines = np.zeros(len(norms), dtype=np.float32)
+        np.divide(products, lengths, out=cosines, where=lengths > 0)
+        return -cosines, 4.0
 
-def vectors_of(column: Values) -> Vectors:
+
+def vectors_of(column: Values, metric: Metric = "l2") -> Vectors:
     """A vector column as a matrix, without copying it."""
     array = column.data
     width = column.type.dimensions or 1
@@ -73,4 +97,4 @@ def vectors_of(column: Values) -> Vectors:
     if array.null_count:
         valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
         matrix = np.where(valid[:, None], matrix, np.float32(0))
-    return Vectors(np.asarray(matrix, dtype=np.float32), valid)
+    return Vectors(np.asarray(matrix, dtype=np.float32), valid, metric)
