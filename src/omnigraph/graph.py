@@ -36,6 +36,7 @@ from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
 from omnigraph.write.entity_purge import finish_entity_purges
 from omnigraph.write.load import LoadSpec, Mode, OneLoad
+from omnigraph.write.merge_engine import ChooseEngine
 from omnigraph.write.optimize import Rewrite
 from omnigraph.write.purge import finish_purges
 from omnigraph.write.schema_methods import SchemaMethods
@@ -280,6 +281,11 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         if choose_engine(engine, spec) == "spark":
             return open_load(spec, start, self._blobs, for_new_branch=for_new_branch)
         return super()._open_load(spec, start, engine, for_new_branch)
+
+    def _merge_engine(self, engine: str | None) -> ChooseEngine:
+        from omnigraph.spark.engine import merge_engine
+
+        return merge_engine(self._repository, engine)
 
     def _rewriter(self, engine: str) -> Rewrite:
         from omnigraph.spark.maintenance import rewriter

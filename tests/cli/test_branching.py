@@ -119,6 +119,13 @@ class TestMerge:
 
 
 class TestBranchesAndTags:
+    def test_an_engine_can_be_named(self, inline: Program, graph: Graph) -> None:
+        wrong = inline("branch", "merge", "dev", "--uri", graph.uri, "--engine", "cluster")
+        assert wrong.code != 0
+        assert "'cluster' is not an engine" in wrong.err
+        done = inline("branch", "merge", "dev", "--uri", graph.uri, "--engine", "local")
+        assert done.code == 0
+
     def test_a_branch_can_be_deleted_once(self, inline: Program, graph: Graph) -> None:
         assert inline("branch", "delete", "dev", "--uri", graph.uri).out == "deleted branch dev\n"
         again = inline("branch", "delete", "dev", "--uri", graph.uri)

@@ -184,8 +184,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, graph: Graph, name: str, age: int
     done: list[str] = []
     compute = merge_module.plan_merge
 
-    def interrupted(*arguments: Any) -> Any:
-        plan = compute(*arguments)
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        plan = compute(*arguments, **options)
         if not done:
             done.append(update(omnigraph.open(graph.uri), "main", name, age))
         return plan

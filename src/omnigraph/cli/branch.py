@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import UriOption, read_text
+from omnigraph.cli.arguments import MasterOption, UriOption, read_text, use_master
 from omnigraph.cli.diff import change_lines
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, warn
@@ -126,6 +126,16 @@ def merge(
     delete_branch: Annotated[
         bool, typer.Option("--delete-branch", help="Delete the source afterwards.")
     ] = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="ENGINE",
+            help="auto (by what the source has touched), spark or local.",
+            show_default=False,
+        ),
+    ] = None,
+    master: MasterOption = None,
     message: MessageOption = None,
     meta: MetadataOption = None,
     if_commit: IfCommitOption = None,
@@ -135,6 +145,7 @@ def merge(
     location = call.address(uri)
     if not dry_run:
         call.echo(location)
+    use_master(master)
     graph = omnigraph.open(location.uri, read_only=dry_run)
     result = graph.merge(
         source,
@@ -146,6 +157,7 @@ def merge(
         metadata=pairs(meta, "--meta"),
         expected_head=if_commit,
         idempotency_key=idempotency_key,
+        engine=engine if master is None else "spark",
         **decisions(level, strategy, resolve),
     )
     if result.branch_delete_error is not None:

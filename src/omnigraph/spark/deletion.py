@@ -1,4 +1,4 @@
-"""Marking the rows that a merge replaces as deleted: few on the driver, many on executors."""
+"""Marking the rows that a write takes away as deleted: few on the driver, many on executors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.ids import new_ulid
-from omnigraph.spark.stage import Site
+from omnigraph.spark.shares import open_store
 from omnigraph.spark.tasks import Tasks
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import open_objects
 from omnigraph.storage.staging import FRAGMENT_SHIFT, delete_addresses
 from omnigraph.storage.tables import PinnedTable, TableRef
 
@@ -23,15 +25,22 @@ DRIVER_ROWS_MAX: Final = 2_000_000
 class DeletionTask:
     """Some fragments of a table, and the object that lists the addresses in them."""
 
-    site: Site
+    graph_uri: str
     ref: TableRef
     path: str
 
 
 def delete_replaced(
-    tasks: Tasks, site: Site, table: PinnedTable, addresses: Sequence[np.ndarray[Any, Any]]
+    tasks: Tasks,
+    graph_uri: str,
+    prefix: str,
+    table: PinnedTable,
+    addresses: Sequence[np.ndarray[Any, Any]],
 ) -> tuple[dict[int, Any], list[int]]:
-    """Fragments without the rows at these addresses, and the ids of those left empty."""
+    """Fragments without the rows at these addresses, and the ids of those left empty.
+
+    ``prefix`` is where objects may lie that tasks read.
+    """
     import numpy as np
 
     if sum(len(part) for part in addresses) <= DRIVER_ROWS_MAX:
@@ -39,12 +48,13 @@ def delete_replaced(
     every = np.sort(np.concatenate(addresses))
     owners, starts = np.unique(every >> FRAGMENT_SHIFT, return_index=True)
     shares = np.array_split(starts, min(len(owners), tasks.parallelism * 2))
+    objects = open_objects(parse_location(graph_uri))
     specs = []
     for number, share in enumerate(shares):
         end = shares[number + 1][0] if number + 1 < len(shares) else len(every)
-        path = f"{site.prefix}/deletions/{new_ulid()}"
-        site.objects.put(path, every[share[0] : end].tobytes())
-        specs.append(DeletionTask(site, table.ref, path))
+        path = f"{prefix}/deletions/{new_ulid()}"
+        objects.put(path, every[share[0] : end].tobytes())
+        specs.append(DeletionTask(graph_uri, table.ref, path))
     changed: dict[int, Any] = {}
     gone: list[int] = []
     for left, emptied in tasks.run("removing replaced rows", delete_rows, specs):
@@ -57,5 +67,6 @@ def delete_rows(task: DeletionTask) -> tuple[dict[int, Any], list[int]]:
     """Carry one task out."""
     import numpy as np
 
-    addresses = np.frombuffer(task.site.objects.get(task.path), dtype=np.uint64)
-    return delete_addresses(task.site.tables.open(task.ref), [addresses])
+    store = open_store(task.graph_uri)
+    addresses = np.frombuffer(store.objects.get(task.path), dtype=np.uint64)
+    return delete_addresses(store.open(task.ref), [addresses])

@@ -1,4 +1,4 @@
-"""Taking back what a refused load has staged: files that nothing refers to and nobody else knows.
+"""Taking back what a refused load or merge has staged: files that nothing refers to.
 
 Best effort. What cannot be removed now, and what tasks wrote that never answered, is left to the
 cleanup of the graph, which finds files that no version names.
@@ -7,7 +7,7 @@ cleanup of the graph, which finds files that no version names.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from omnigraph.errors import OmnigraphError
@@ -22,12 +22,23 @@ def discard(
     repository: Repository, site: Site, staged: Sequence[Staged], checked: Sequence[Checked]
 ) -> None:
     """Remove the data files of these answers. Nothing may have been committed of them."""
+    remove_files(
+        repository,
+        (
+            f"{site.targets[key].dataset_path}/data/{file.path}"
+            for key, fragment in _fragments(staged, checked)
+            for file in fragment.files
+        ),
+    )
+
+
+def remove_files(repository: Repository, paths: Iterable[str]) -> None:
+    """Remove files that nothing refers to."""
     try:
-        for key, fragment in _fragments(staged, checked):
-            for file in fragment.files:
-                repository.objects.delete(f"{site.targets[key].dataset_path}/data/{file.path}")
+        for path in paths:
+            repository.objects.delete(path)
     except OmnigraphError as error:
-        log.info("files of a refused load stay until the next cleanup: %s", error.message)
+        log.info("files of a refused write stay until the next cleanup: %s", error.message)
 
 
 def _fragments(staged: Sequence[Staged], checked: Sequence[Checked]) -> Iterator[tuple[str, Any]]:

@@ -12,11 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from omnigraph.errors import InvalidInput, OmnigraphError
+from omnigraph.manifest.repository import Repository
 from omnigraph.spark.frames import has_frames
 from omnigraph.spark.session import is_available
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec, OneLoad, Progress
+from omnigraph.write.merge_engine import ChooseEngine, InProcess, MergeEngine
 from omnigraph.write.sources import find_files
 
 if TYPE_CHECKING:
@@ -31,18 +33,42 @@ AUTO_BYTES_MIN: Final = 128 << 20
 and more than a gigabyte of memory."""
 
 
+AUTO_MERGE_ROWS_MIN: Final = 1_000_000
+"""A merge whose source touched more entities is worth a Spark session: in process it holds all of
+their values at once, and takes about as long as starting one."""
+
+
 def choose_engine(engine: str | None, spec: LoadSpec) -> Engine:
     """The engine for a load: as the caller or the environment says, or by its input."""
-    named = engine or os.environ.get(ENGINE_VARIABLE) or "auto"
-    if named not in ENGINES:
-        raise InvalidInput(
-            f"{named!r} is not an engine", remedy=f"Use one of {', '.join(ENGINES)}."
-        )
+    named = _known(engine or os.environ.get(ENGINE_VARIABLE) or "auto")
     if named == "spark" or has_frames(spec.source) or spec.quarantine is not None:
         return "spark"
     if named == "local" or not spec.strict or not is_available():
         return "local"
     return "spark" if _size(spec.source) > AUTO_BYTES_MIN else "local"
+
+
+def merge_engine(repository: Repository, engine: str | None) -> ChooseEngine:
+    """The engine for a merge: as the caller says, or by what its source has touched."""
+    named = _known(engine or "auto")
+
+    def choose(touched: int) -> MergeEngine:
+        from omnigraph.spark.merge import SparkMerge
+
+        large = touched > AUTO_MERGE_ROWS_MIN and is_available()
+        if named == "spark" or (named == "auto" and large):
+            return SparkMerge(repository, start_tasks())
+        return InProcess()
+
+    return choose
+
+
+def _known(engine: str) -> str:
+    if engine not in ENGINES:
+        raise InvalidInput(
+            f"{engine!r} is not an engine", remedy=f"Use one of {', '.join(ENGINES)}."
+        )
+    return engine
 
 
 def open_load(

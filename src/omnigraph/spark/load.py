@@ -410,7 +410,8 @@ class SparkLoad:
             return None
         taken = [part.addresses for part in merged if part.addresses is not None]
         replaced = sum(map(len, taken))
-        changed, gone = delete_replaced(self._tasks, self._required_site, table, taken)
+        site = self._required_site
+        changed, gone = delete_replaced(self._tasks, site.graph_uri, site.prefix, table, taken)
         return stage_fragments(
             table,
             "upsert" if self._spec.mode == "merge" else "insert",

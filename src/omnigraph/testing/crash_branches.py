@@ -12,6 +12,7 @@ from omnigraph.testing.crash_writers import (
     rows,
     update_two_types,
 )
+from omnigraph.testing.inline_tasks import BulkGraph
 
 WRITES = 2  # the harness writes with the numbers 0 and 1
 
@@ -60,6 +61,17 @@ class MergeBranch(WriterKind):
         head = graph.snapshot(f"side{number}").commit_id
         merged = any(commit.merged_parent == head for commit in graph.commits())
         return {**neighbourhood(graph, number, "main"), "commit": merged}
+
+
+@writer_kind
+class BulkMergeBranch(MergeBranch):
+    """The same the bulk way: rows are made and written by tasks, in the process itself."""
+
+    name = "bulk merge"
+
+    def write(self, target: Target, number: int) -> None:
+        graph, key = BulkGraph.of(target.graph), f"write {number}"
+        graph.merge(f"side{number}", actor="writer", idempotency_key=key)
 
 
 @writer_kind

@@ -1,4 +1,4 @@
-"""Bulk loads whose tasks run in the calling process, one after the other.
+"""Bulk loads and merges whose tasks run in the calling process, one after the other.
 
 The same tasks, pickled and unpickled as Spark would, without a Java machine: for tests that need
 many loads, or a process that dies at a named place.
@@ -9,20 +9,26 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from omnigraph.graph import Graph
 from omnigraph.spark.load import Sizes, SparkLoad
+from omnigraph.spark.merge import SparkMerge
 from omnigraph.spark.quarantine import QuarantiningLoad
 from omnigraph.spark.tasks import Tasks
 from omnigraph.write.committing import Attempt
 from omnigraph.write.load import LoadSpec
+from omnigraph.write.merge_engine import ChooseEngine
 
 Spec = TypeVar("Spec")
 Answer = TypeVar("Answer")
 
 SMALL = Sizes(part_bytes=200, buckets=3)
 """Divides even the input of a test into several parts and buckets."""
+
+
+MERGE_ROWS: Final = 2
+"""Entities per task of a merge: several tasks even in a test."""
 
 
 class InlineTasks:
@@ -45,7 +51,7 @@ class InlineTasks:
 
 
 class BulkGraph(Graph):
-    """A graph whose loads all go the bulk way, on given tasks and in given sizes."""
+    """A graph whose loads and merges all go the bulk way, on given tasks and in given sizes."""
 
     tasks: Tasks = InlineTasks()
     sizes: Sizes = SMALL
@@ -73,3 +79,6 @@ class BulkGraph(Graph):
             if spec.quarantine is None
             else QuarantiningLoad(opened, start, spec.quarantine)
         )
+
+    def _merge_engine(self, engine: str | None) -> ChooseEngine:
+        return lambda _: SparkMerge(self._repository, self.tasks, rows_per_task=MERGE_ROWS)

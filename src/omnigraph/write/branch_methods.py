@@ -16,6 +16,7 @@ from omnigraph.manifest.tagging import create_tag, delete_tag
 from omnigraph.manifest.tags import Tag, all_tags
 from omnigraph.write.committing import WriteOptions
 from omnigraph.write.merge import Decisions, Merge, MergeOptions, MergeResult
+from omnigraph.write.merge_engine import ChooseEngine, in_process
 from omnigraph.write.methods import WriteMethods
 from omnigraph.write.undo import Undo, UndoResult, reset
 
@@ -99,6 +100,7 @@ class BranchMethods(WriteMethods):
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
         idempotency_key: str | None = None,
+        engine: str | None = None,
         **decisions: Unpack[Decisions],
     ) -> MergeResult:
         """Merge a branch into another, as one commit with two parents.
@@ -107,9 +109,10 @@ class BranchMethods(WriteMethods):
         happens. ``strategy`` decides such entities for the target (``ours``) or the source
         (``theirs``), ``by_type`` for single types; ``level="property"`` lets different properties
         of one entity merge; ``resolutions`` decide single entities. ``dry_run`` tells what would
-        happen. With ``delete_branch`` the source goes away after a success.
+        happen. With ``delete_branch`` the source goes away after a success. ``engine`` is where a
+        merge is computed: ``local``, ``spark``, or ``auto``, by what the source has touched.
         """
-        work = Merge(self._repository, source, target)
+        work = Merge(self._repository, source, target, self._merge_engine(engine))
         options = MergeOptions.of(decisions)
         if dry_run:
             return work.preview(self._committer(), options)
@@ -121,6 +124,10 @@ class BranchMethods(WriteMethods):
         if result.rows_written:
             self._tend(target, result.rows_written)
         return self._after_merge(result) if delete_branch else result
+
+    def _merge_engine(self, engine: str | None) -> ChooseEngine:
+        """The engines that a merge may run on."""
+        return in_process
 
     def _after_merge(self, result: MergeResult) -> MergeResult:
         """Delete the source; whether that works does not change that it was merged."""

@@ -86,9 +86,18 @@ class Preparer:
         report.raise_any()
         return self.stage(image, info, expected_head=expected_head)
 
-    def check(self, image: Image, report: Report, *, cascaded: bool = False) -> None:
+    def check(
+        self,
+        image: Image,
+        report: Report,
+        *,
+        cascaded: bool = False,
+        rows_checked: bool = False,
+    ) -> None:
         """Evaluate every constraint over the image."""
-        evaluate(self._schema, image, self.stored, report, cascaded=cascaded)
+        evaluate(
+            self._schema, image, self.stored, report, cascaded=cascaded, rows_checked=rows_checked
+        )
 
     def stage(
         self,
@@ -99,14 +108,30 @@ class Preparer:
         expected_head: str | None = None,
     ) -> PreparedWrite:
         """Stage an image that was checked, and collect the requirements."""
-        properties = operation_properties(self._operation_id, info.kind)
+        properties = self.properties(info)
         known = known or {}
         tables = [self._stage(key, image[key], properties, known.get(key)) for key in sorted(image)]
+        staged = [table for table in tables if table is not None]
+        return self.staged(image, info, staged, expected_head=expected_head)
+
+    def properties(self, info: WriteInfo) -> dict[str, str]:
+        """What the transactions of this write carry."""
+        return operation_properties(self._operation_id, info.kind)
+
+    def staged(
+        self,
+        image: Image,
+        info: WriteInfo,
+        tables: Iterable[PreparedTable],
+        *,
+        expected_head: str | None = None,
+    ) -> PreparedWrite:
+        """The requirements of an image whose tables were staged, here or elsewhere."""
         return PreparedWrite(
             self._operation_id,
             self._snapshot,
             info,
-            tuple(table for table in tables if table is not None),
+            tuple(tables),
             nodes_that_must_stay(self._schema, self._snapshot, _writes_rows(image)),
             edges_that_must_not_appear(self._schema, self._snapshot, _loses_rows(image)),
             expected_head=expected_head,
@@ -126,8 +151,7 @@ class Preparer:
             rows = None
         if rows is None and (change.removed is None or not len(change.removed)):
             return None
-        pin = self._pin(key)
-        table = writable(self._repository, pin, self._snapshot.branch)
+        pin, table = self.pin(key), self.writable(key)
         if known is not None:
             staged = staging.stage_known(
                 table, rows, known.written, known.removed, properties, type_key=key
@@ -136,8 +160,12 @@ class Preparer:
             staged = _staged(table, key, change, rows, properties)
         return PreparedTable(pin, staged) if has_effect(staged) else None
 
-    def _pin(self, key: str) -> TablePin:
+    def pin(self, key: str) -> TablePin:
         return self._snapshot.pin(key)
+
+    def writable(self, key: str) -> PinnedTable:
+        """The table that rows of a type are staged on."""
+        return writable(self._repository, self.pin(key), self._snapshot.branch)
 
 
 def writable(repository: Repository, pin: TablePin, branch: Branch | None) -> PinnedTable:

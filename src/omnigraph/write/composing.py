@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.constraints import TypeImage
 from omnigraph.read.delta import Op, Side, TypeDelta
 from omnigraph.read.diff import EntityChange, entity_changes, image_of
 from omnigraph.schema import EdgeType, NodeType
@@ -14,7 +13,8 @@ from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.delta import NEW, OLD, gather
 from omnigraph.write.batch import replace_at
 from omnigraph.write.changes import KnownRows
-from omnigraph.write.merging import Composed, TypeMerge
+from omnigraph.write.deciding import Composed
+from omnigraph.write.merging import TypeMerge
 from omnigraph.write.reshape import reshaped
 from omnigraph.write.rows import column_array
 
@@ -22,32 +22,53 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def compose(merge: TypeMerge) -> tuple[TypeImage, KnownRows]:
-    """The change of one type: rows to write and ids to remove, with their rows in the target."""
+def compose(merge: TypeMerge) -> pa.Table | None:
+    """The rows that are written of one type, in the shape of the target; None: only removals."""
+    import pyarrow as pa
+
+    rows = [
+        _aligned(side, merge.target.owner, come[NEW].to_pylist()) for side, come in _coming(merge)
+    ]
+    if merge.composed:
+        rows.append(_composed(merge))
+    return pa.concat_tables(rows, promote_options="permissive") if rows else None
+
+
+def known_rows(merge: TypeMerge) -> tuple[KnownRows, pa.Array]:
+    """The target's rows that composed ones replace, one for each, and those that go away; with the
+    ids of the latter."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    target = merge.target
-    rows, written, gone, removed = [], [], [], []
-    for side, pairs in merge.pairs():
-        come = pairs.filter(pc.is_valid(pairs[NEW]))
-        if come.num_rows:
-            rows.append(_aligned(side, target.owner, come[NEW].to_pylist()))
-            written.append(come[OLD].combine_chunks())
+    written = [come[OLD].combine_chunks() for _, come in _coming(merge)]
+    written.append(pa.array([item.target_row for item in merge.composed], pa.uint64()))
+    gone, removed = [pa.array([], pa.string())], [pa.array([], pa.uint64())]
+    for _, pairs in merge.pairs():
         went = pairs.filter(pc.and_(pc.is_null(pairs[NEW]), pc.is_valid(pairs[OLD])))
         gone.append(went["id"].combine_chunks())
         removed.append(went[OLD].combine_chunks())
-    if merge.composed:
-        rows.append(_composed(merge))
-        places = [item.target_row for item in merge.composed]
-        written.append(pa.array(places, pa.uint64()))
-    ids = pa.concat_arrays(gone) if gone else pa.array([], pa.string())
-    image = TypeImage(
-        pa.concat_tables(rows, promote_options="permissive") if rows else None,
-        ids if len(ids) else None,
-    )
-    known = KnownRows(_joined(written), _joined(removed))
-    return image, known
+    known = KnownRows(pa.concat_arrays(written), pa.concat_arrays(removed))
+    return known, pa.concat_arrays(gone)
+
+
+def pieces(merge: TypeMerge, rows: int) -> Iterator[TypeMerge]:
+    """The rows that are written of one type, so many at a time and in their order."""
+    for side, come in _coming(merge):
+        name = next(name for name, found in merge.sides.items() if found is side)
+        for start in range(0, come.num_rows, rows):
+            yield replace(merge, copied={name: come.slice(start, rows)}, composed=[])
+    for start in range(0, len(merge.composed), rows):
+        yield replace(merge, copied={}, composed=merge.composed[start : start + rows])
+
+
+def _coming(merge: TypeMerge) -> Iterator[tuple[Side, pa.Table]]:
+    """The rows that are copied, with the side they come from."""
+    import pyarrow.compute as pc
+
+    for side, pairs in merge.pairs():
+        come = pairs.filter(pc.is_valid(pairs[NEW]))
+        if come.num_rows:
+            yield side, come
 
 
 def previewed(merge: TypeMerge) -> Iterator[EntityChange]:
@@ -135,12 +156,6 @@ def _patched(
 def _aligned(side: Side, owner: NodeType | EdgeType, row_ids: Sequence[int]) -> pa.Table:
     """Complete rows of one side in the shape that the target has."""
     return reshaped(complete_rows(side.table, row_ids), side.owner, owner)
-
-
-def _joined(parts: Sequence[pa.Array]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.uint64())
 
 
 def _chunked(values: Any) -> pa.ChunkedArray:

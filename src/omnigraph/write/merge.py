@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, TypedDict
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
-from omnigraph.constraints import Report, TypeImage
+from omnigraph.constraints import Report
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.manifest.ancestry import Ancestry, load_ancestry
 from omnigraph.manifest.branches import Branch
@@ -24,18 +24,19 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.read.delta import State
 from omnigraph.read.diff import EntityChange
 from omnigraph.schema import AcceptedSchema
-from omnigraph.write.changes import KnownRows, Preparer
+from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions, cached_schema
-from omnigraph.write.composing import compose, previewed
+from omnigraph.write.composing import previewed
 from omnigraph.write.conflicts import (
-    VIOLATIONS_MAX,
     MergeConflict,
     in_order,
     raise_conflicts,
     violation_conflicts,
 )
+from omnigraph.write.deciding import MergeRules
 from omnigraph.write.ground import dropped_and_changed, merged_schema, take_over
-from omnigraph.write.merging import MergeRules, Merging, TypeMerge
+from omnigraph.write.merge_engine import ChooseEngine, Composition, MergeEngine, in_process
+from omnigraph.write.merging import Merging, TypeMerge
 from omnigraph.write.resolutions import accept_resolutions
 from omnigraph.write.three_way import Level, Strategy
 
@@ -131,13 +132,15 @@ class MergePlan:
 
     types: tuple[TypeMerge, ...]
     visited: tuple[str, ...]
-    image: Mapping[str, TypeImage]
-    known: Mapping[str, KnownRows]
+    made: Composition
     conflicts: tuple[MergeConflict, ...]
+    engine: MergeEngine
 
     @property
     def rows_written(self) -> dict[str, int]:
-        return {key: len(known.written) + len(known.removed) for key, known in self.known.items()}
+        return {
+            key: len(known.written) + len(known.removed) for key, known in self.made.known.items()
+        }
 
     @property
     def has_effect(self) -> bool:
@@ -156,6 +159,7 @@ def plan_merge(
     rules: MergeRules,
     *,
     checked: bool = True,
+    choose: ChooseEngine = in_process,
 ) -> MergePlan:
     """Compute a merge of three states and check its result.
 
@@ -163,31 +167,35 @@ def plan_merge(
     ``checked``, for a preview of a target that does not have the schema of the result yet.
     """
     merging = Merging(repository, states, rules)
-    types = tuple(merging.types())
-    image, known = {}, {}
+    engine = choose(merging.touched)
+    types = tuple(merging.types(engine.decide))
+    made = Composition({}, {}, Report())
     conflicts = merging.conflicts
     if checked and not conflicts:
-        for merge in types:
-            image[merge.key], known[merge.key] = compose(merge)
-        report = Report(shown_max=VIOLATIONS_MAX)
-        preparer.check(image, report)
-        conflicts = violation_conflicts(report)
-    visited = tuple(merging.visited)
-    return MergePlan(types, visited, image, known, tuple(in_order(conflicts)))
+        made = engine.compose(preparer, types)
+        conflicts = violation_conflicts(made.report)
+    visited, found = tuple(merging.visited), tuple(in_order(conflicts))
+    return MergePlan(types, visited, made, found, engine)
 
 
 def stage_plan(
     preparer: Preparer, plan: MergePlan, target: SnapshotPins, info: WriteInfo
 ) -> PreparedWrite:
     """Stage a merge that has no conflicts; it relies on every type it looked at."""
-    prepared = preparer.stage(plan.image, info, known=plan.known)
+    prepared = plan.engine.stage(preparer, plan.made, info)
     return replace(prepared, reads={key: target.pin(key).ref for key in plan.visited})
 
 
 class Merge:
     """One merge of a branch into another."""
 
-    def __init__(self, repository: Repository, source: str, target: str) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        source: str,
+        target: str,
+        choose: ChooseEngine = in_process,
+    ) -> None:
         if source == target:
             raise InvalidInput(
                 f"{source} cannot be merged into itself", remedy="Name two different branches."
@@ -195,6 +203,8 @@ class Merge:
         self._repository = repository
         self._source = source
         self._target = target
+        self._choose = choose
+        self._engines: list[MergeEngine] = []
         self._plan: MergePlan | None = None
 
     @property
@@ -215,16 +225,21 @@ class Merge:
             made = ground.state.snapshot
             preparer = Preparer(self._repository, made, ground.state.schema)
             rules = merge.rules(ground.state)
-            plan = plan_merge(preparer, self._repository, states, rules)
+            choose = in_process if ground.taken_over else self._engine
+            plan = plan_merge(preparer, self._repository, states, rules, choose=choose)
             raise_conflicts(plan.conflicts, doing)
-            raise_conflicts(ground.violations(plan.image, plan.known), doing)
+            raise_conflicts(ground.violations(plan.made.image, plan.made.known), doing)
             self._plan = plan
             info = replace(options.info, merged_parent=meeting.source_head)
             return ground.finish(stage_plan(preparer, plan, made, info)), meeting.facts
 
-        done = committer.run(
-            options, prepare, retry=lambda: True, digest=lambda: self._digest(merge)
-        )
+        try:
+            done = committer.run(
+                options, prepare, retry=lambda: True, digest=lambda: self._digest(merge)
+            )
+        finally:
+            for engine in self._engines:
+                engine.close()
         facts = done.result
         return MergeResult(
             self._source,
@@ -234,6 +249,10 @@ class Merge:
             facts["base"],
             rows_written=self.rows_written if not done.repeated else {},
         )
+
+    def _engine(self, touched: int) -> MergeEngine:
+        self._engines.append(self._choose(touched))
+        return self._engines[-1]
 
     def preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
         """What a merge would do now. Writes nothing."""

@@ -28,8 +28,8 @@ from omnigraph.storage.failpoints import hit
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions, cached_schema
 from omnigraph.write.conflicts import raise_conflicts
+from omnigraph.write.deciding import MergeRules
 from omnigraph.write.merge import MergeOptions, MergePlan, plan_merge, stage_plan, state_at
-from omnigraph.write.merging import MergeRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,177 @@
+"""What becomes of entities that both sides of a merge touched, decided some at a time.
+
+Whoever merges says where the rows of an entity are on the three sides; here their values are read,
+compared and decided by the pure function of ``three_way``, or as somebody resolved them. The answer
+names rows, never values: it is small, and it can be made anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from omnigraph.read.delta import Side
+from omnigraph.read.equality import compared_images
+from omnigraph.storage.delta import gather
+from omnigraph.write.conflicts import MergeConflict, clash_conflict
+from omnigraph.write.resolutions import Resolution, Resolutions
+from omnigraph.write.three_way import Clash, Decision, Keep, Level, Mix, Strategy, Take, decide
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DECIDE_ROWS: Final = 4_096
+"""Entities decided at a time: their three images are held as Python values."""
+
+SIDES: Final = ("base", "source", "target")
+Copy = tuple[str, int | None, int | None]
+"""An id, its row in the target, and the row that is copied: none of either where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """How a merge decides: about what as a whole, and for whom where both sides differ."""
+
+    level: Level = "entity"
+    strategy: Strategy | None = None
+    by_type: Mapping[str, Strategy] = field(default_factory=dict)
+    resolutions: Resolutions = field(default_factory=dict)
+    only: Mapping[str, frozenset[str] | None] | None = None
+    """Type keys, and ids of each (None: all), outside of which nothing happens."""
+
+    def strategy_for(self, key: str) -> Strategy | None:
+        return self.by_type.get(key, self.strategy)
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """An entity put together: a row of one side with values of another, or given ones."""
+
+    id: str
+    target_row: int | None
+    start: str  # the side whose row it starts from
+    start_row: int
+    source_row: int | None = None
+    from_source: frozenset[str] = frozenset()
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Decided:
+    """What was decided: rows to copy, by the side they are copied from, entities to put together,
+    and what could not be decided."""
+
+    copies: dict[str, list[Copy]] = field(default_factory=dict)
+    composed: list[Composed] = field(default_factory=list)
+    conflicts: list[MergeConflict] = field(default_factory=list)
+
+    def add(self, other: Decided) -> None:
+        for name, copies in other.copies.items():
+            self.copies.setdefault(name, []).extend(copies)
+        self.composed += other.composed
+        self.conflicts += other.conflicts
+
+    def copy(self, side: str, id: str, target: int | None, row: int | None) -> None:
+        if target is not None or row is not None:
+            self.copies.setdefault(side, []).append((id, target, row))
+
+
+@dataclass(frozen=True)
+class Decider:
+    """Decides entities of one type. ``sides`` lacks those where the type does not exist."""
+
+    key: str
+    sides: Mapping[str, Side]
+    rules: MergeRules
+
+    def decide(self, rows: pa.Table) -> Decided:
+        """Decide entities whose rows are given: ``id`` and one column of row ids per side."""
+        done = Decided()
+        for start in range(0, rows.num_rows, DECIDE_ROWS):
+            self._decide(rows.slice(start, DECIDE_ROWS), done)
+        return done
+
+    def _decide(self, rows: pa.Table, done: Decided) -> None:
+        strategy = self.rules.strategy_for(self.key)
+        resolved = self.rules.resolutions.get(self.key, {})
+        images = [self._images(name, rows[name].to_pylist()) for name in SIDES]
+        for row, base, source, target in zip(_rows(rows), *images, strict=True):
+            resolution = resolved.get(row.id)
+            if resolution is not None:
+                _apply(resolution, row, done)
+                continue
+            decision = decide(base, source, target, level=self.rules.level, strategy=strategy)
+            self._carry_out(decision, row, done)
+
+    def _carry_out(self, decision: Decision, row: _Rows, done: Decided) -> None:
+        match decision:
+            case Keep():
+                pass
+            case Take():
+                done.copy("source", row.id, row.target, row.source)
+            case Mix(names):
+                assert row.target is not None
+                done.composed.append(
+                    Composed(row.id, row.target, "target", row.target, row.source, names)
+                )
+            case Clash():
+                done.conflicts.append(clash_conflict(self.key, row.id, decision))
+
+    def _images(self, name: str, row_ids: list[int | None]) -> list[dict[str, Any] | None]:
+        import pyarrow as pa
+
+        side = self.sides.get(name)
+        wanted = pa.array([row for row in row_ids if row is not None], pa.uint64())
+        if side is None or not len(wanted):
+            return [None] * len(row_ids)
+        rows = gather(side.table, wanted, side.columns)
+        shape = self.sides["target"].owner
+        found = iter(compared_images(side.owner, side.table, rows, shape))
+        return [None if row is None else next(found) for row in row_ids]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """One entity's rows on the three sides."""
+
+    id: str
+    base: int | None
+    source: int | None
+    target: int | None
+
+    def of(self, name: str) -> int | None:
+        return {"base": self.base, "source": self.source, "target": self.target}[name]
+
+
+def _rows(table: pa.Table) -> Iterator[_Rows]:
+    columns = (table[name].to_pylist() for name in ("id", *SIDES))
+    return (_Rows(*values) for values in zip(*columns, strict=True))
+
+
+def _apply(resolution: Resolution, row: _Rows, done: Decided) -> None:
+    """What a person decided about an entity."""
+    if resolution.take == "theirs":
+        done.copy("source", row.id, row.target, row.source)
+    elif resolution.take == "base":
+        done.copy("base", row.id, row.target, row.base)
+    elif resolution.take == "delete":
+        done.copy("source", row.id, row.target, None)
+    elif resolution.take is None:
+        start = next(
+            (name for name in ("target", "source", "base") if row.of(name) is not None), None
+        )
+        if start is not None:
+            place = row.of(start)
+            assert place is not None
+            done.composed.append(
+                Composed(row.id, row.target, start, place, values=resolution.values)
+            )
+
+
+def rows_table(columns: Sequence[Any]) -> pa.Table:
+    """Ids and row ids of the base, the source and the target as ``Decider.decide`` takes them."""
+    import pyarrow as pa
+
+    kinds = [("id", pa.string()), *((name, pa.uint64()) for name in SIDES)]
+    return pa.table(list(columns), schema=pa.schema(kinds))

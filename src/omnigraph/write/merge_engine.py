@@ -1,0 +1,77 @@
+"""Who does the work of a merge: what follows the size of its delta, here or on executors.
+
+Where histories meet, what is in the way and how the result is committed is the same for every
+engine. An engine decides contested entities, makes rows and checks them, and stages what it made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from omnigraph.commit.prepared import PreparedWrite, WriteInfo
+from omnigraph.constraints import Report, TypeImage
+from omnigraph.write.changes import KnownRows, Preparer
+from omnigraph.write.composing import compose, known_rows
+from omnigraph.write.conflicts import VIOLATIONS_MAX
+from omnigraph.write.deciding import Decided, Decider
+from omnigraph.write.merging import TypeMerge
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """The result of a merge: what changes, where it is stored, and what is wrong with it."""
+
+    image: Mapping[str, TypeImage]
+    known: Mapping[str, KnownRows]
+    report: Report
+
+
+class MergeEngine(Protocol):
+    """What does the work of a merge that follows the size of its delta."""
+
+    def decide(self, decider: Decider, rows: pa.Table) -> Decided:
+        """Decide entities that both sides touched."""
+
+    def compose(self, preparer: Preparer, types: Sequence[TypeMerge]) -> Composition:
+        """Make the rows of a merge, and check its result."""
+
+    def stage(self, preparer: Preparer, made: Composition, info: WriteInfo) -> PreparedWrite:
+        """Stage what was composed."""
+
+    def close(self) -> None:
+        """Remove what the work left on its way; called when all is over."""
+
+
+class InProcess:
+    """A merge in this process."""
+
+    def decide(self, decider: Decider, rows: pa.Table) -> Decided:
+        return decider.decide(rows)
+
+    def compose(self, preparer: Preparer, types: Sequence[TypeMerge]) -> Composition:
+        image, known = {}, {}
+        for merge in types:
+            known[merge.key], gone = known_rows(merge)
+            image[merge.key] = TypeImage(compose(merge), gone if len(gone) else None)
+        report = Report(shown_max=VIOLATIONS_MAX)
+        preparer.check(image, report)
+        return Composition(image, known, report)
+
+    def stage(self, preparer: Preparer, made: Composition, info: WriteInfo) -> PreparedWrite:
+        return preparer.stage(made.image, info, known=made.known)
+
+    def close(self) -> None:
+        pass
+
+
+ChooseEngine = Callable[[int], MergeEngine]
+"""The engine for a merge whose source touched so many entities."""
+
+
+def in_process(_: int) -> MergeEngine:
+    return InProcess()
