@@ -169,7 +169,7 @@ def test_an_index_on_an_empty_table_serves_rows_that_come_later(store: TableStor
 
 def test_a_lookup_index_has_pages_of_the_size_that_was_asked_for(store: TableStore) -> None:
     """``zone_size`` is not in Lance's documentation: without it pages have 4,096 rows, and a first
-    look-up of a few ids takes twice as long."""
+    look-up of a few ids reads far more than it needs."""
     many = 3 * indexing.PAGE_ROWS_MIN + 1
     table = insert(store, create(store), [f"id{at:05d}" for at in range(many)])
     table = index(store, table, "id")

@@ -17,7 +17,7 @@ from omnigraph.storage.tables import PinnedTable, StagedWrite
 INDEX_SEGMENTS_MAX = 8  # more segments than this are merged by building the index anew
 PAGES_AIM = 4096
 """Pages of a look-up index. The first look-up reads the bounds of all pages and then one page for
-every value: with fewer rows in a page, and not too many pages, ten values cost half."""
+every value, so that neither may be large."""
 PAGE_ROWS_MIN, PAGE_ROWS_MAX = 512, 4096
 
 
