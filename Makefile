@@ -51,7 +51,7 @@ oracle: $(READY)  ## 20,000 random queries against brute force and DuckDB (about
 
 bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
-	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks; met=$$?; $(BIN)/python -m benchmarks.plot && exit $$met
 	@$(BIN)/python -m pytest -m bench
 
 soak: $(READY)  ## 10,000 small commits with upkeep and cleanup (about 10 minutes), with a run record

@@ -15,6 +15,10 @@ from omnigraph.storage.staging import stage_maintenance
 from omnigraph.storage.tables import PinnedTable, StagedWrite
 
 INDEX_SEGMENTS_MAX = 8  # more segments than this are merged by building the index anew
+PAGES_AIM = 4096
+"""Pages of a look-up index. The first look-up reads the bounds of all pages and then one page for
+every value, so that neither may be large."""
+PAGE_ROWS_MIN, PAGE_ROWS_MAX = 512, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ def build_indexes(
             options = _options(table, spec)
             index = table.dataset.create_index_uncommitted(
                 spec.column,
-                spec.kind,
+                _kind(table, spec, fragments),
                 name=spec.name,
                 fragment_ids=fragments,
                 replace=True,
@@ -78,6 +82,17 @@ def build_indexes(
             # Without this step an inverted index commits and then fails every search.
             index = table.dataset.merge_existing_index_segments([index])
         yield BuiltIndex(spec, index, {f: _files(table, f) for f in fragments}, whole)
+
+
+def _kind(table: PinnedTable, spec: IndexSpec, fragments: Sequence[int]) -> Any:
+    """What Lance is asked to build: look-up indexes get pages that fit the number of rows."""
+    from lance.indices import IndexConfig
+
+    if spec.kind != "BTREE":
+        return spec.kind
+    rows = sum(table.fragments[fragment].physical_rows for fragment in fragments)
+    page_rows = min(max(rows // PAGES_AIM, PAGE_ROWS_MIN), PAGE_ROWS_MAX)
+    return IndexConfig("btree", {"zone_size": page_rows})
 
 
 def stage_built(
