@@ -88,6 +88,8 @@ def test_I_1_and_R_11_reading_shows_an_older_graph_as_it_is_and_writes_nothing(
     assert cities(graph, at=told["main"][0].commit_id) == set()
     assert cities(graph, at="people") == {"Oslo"}
     assert [c.id for c in graph.diff("main", SIDE)] == ["Rome"]
+    assert graph.branches() == ["main", SIDE]  # G-3: internal refs never show
+    assert graph.snapshot().to_json()["internal_schema_version"] == version
     assert graph.check().healthy
     assert graph.upgrade().needed
     with pytest.raises(ReadOnly):
