@@ -18,8 +18,8 @@ from omnigraph.manifest.format import (
     INTERNAL_VERSION,
     INTERNAL_VERSION_FLOOR,
     INTERNAL_VERSION_KEY,
-    internal_version,
 )
+from omnigraph.manifest.horizon import raise_horizon
 from omnigraph.manifest.legacy import INERT_SINCE
 from omnigraph.manifest.migrations.registry import STEPS, steps_from
 from omnigraph.manifest.rows import MANIFEST_PATH
@@ -131,23 +131,31 @@ def test_I_1_contention_inside_a_migration_feeds_the_publishers_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old_graph(tmp_path / "g", 3)
-    view = repository(omnigraph.open(tmp_path / "g", read_only=True))
-    migrator, refusals = view.main.migrator, [CommitRefused("another process")] * 3
-    migrate = migrator.migrate
+    view = repository(omnigraph.open(tmp_path / "g"))
+    branch = view.branch(SIDE)
+    side, refusals = view.manifest(branch), [CommitRefused("another process")] * 3
+    migrate = side.migrator.migrate
 
     def contended() -> None:
         if refusals:
             raise refusals.pop()
         migrate()
 
-    monkeypatch.setattr(migrator, "migrate", contended)
-    assert view.main.migrate().format == INTERNAL_VERSION
+    monkeypatch.setattr(side.migrator, "migrate", contended)
+    raise_horizon(side, branch, 1)  # a publish, and nothing before it
+    assert (side.current().horizon, side.current().format) == (1, INTERNAL_VERSION)
     assert not refusals
+
+
+def test_I_1_contention_without_end_is_a_typed_error_that_says_to_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_graph(tmp_path / "g", 3)
+    view = repository(omnigraph.open(tmp_path / "g", read_only=True))
     monkeypatch.setattr(manifest_module, "BUDGET_S", 0.0)
-    side = view.manifest(view.branch(SIDE))
-    monkeypatch.setattr(side.migrator, "migrate", lambda: _raise(CommitRefused("again")))
+    monkeypatch.setattr(view.main.migrator, "migrate", lambda: _raise(CommitRefused("again")))
     with pytest.raises(Contention) as gave_up:
-        side.migrate()
+        view.main.migrate()
     assert gave_up.value.retryable
 
 
@@ -218,8 +226,3 @@ def test_I_3_and_D_4_datasets_without_stable_row_ids_are_refused(
     assert "Export" in refusal.value.remedy
     assert "load" in refusal.value.remedy
     assert files_below(tmp_path) == before
-
-
-def test_a_version_is_read_from_the_manifest_alone(tmp_path: Path) -> None:
-    view = repository(people_graph(tmp_path / "g"))
-    assert internal_version(view.main.current().table) == INTERNAL_VERSION
