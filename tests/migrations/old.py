@@ -29,10 +29,12 @@ def people_with_a_side(where: Path | str, version: int) -> Graph:
     return graph
 
 
-def old_graph(where: Path | str, version: int, *, legacy: bool = True) -> Told:
+def old_graph(
+    where: Path | str, version: int, *, legacy: bool = True, restated: bool = False
+) -> Told:
     """The same in an older format."""
     people_with_a_side(where, version)
-    return aged(str(where), version, legacy=legacy)
+    return aged(str(where), version, legacy=legacy, restated=restated)
 
 
 def lineage(

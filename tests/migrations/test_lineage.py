@@ -23,6 +23,7 @@ from tests.migrations.old import (
 import omnigraph
 from omnigraph.errors import CorruptData, NotFound
 from omnigraph.graph import Graph
+from omnigraph.manifest import publisher
 from omnigraph.manifest.format import INTERNAL_VERSION, stamp_of
 from omnigraph.manifest.legacy import ACTORS_PATH, COMMITS_PATH, UNRECORDED
 from omnigraph.manifest.migrations import lineage as step_module
@@ -88,6 +89,35 @@ def test_I_3_a_crash_between_the_work_and_the_stamp_is_finished_without_doing_it
     assert format_of(graph) == INTERNAL_VERSION
     assert lineage(graph.commits()) == lineage(told["main"])
     assert set(stored_commits(tmp_path / "g").values()) == {1}
+
+
+def test_moved_commits_keep_their_versions_when_the_manifest_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = old_graph(tmp_path / "g", 3)
+    graph = omnigraph.open(tmp_path / "g")
+    monkeypatch.setattr(publisher, "SMALL_FRAGMENTS_MAX", 1)
+    for name in ("Lima", "Quito"):
+        with graph.write() as w:
+            w.insert("City", {"name": name})
+    again = omnigraph.open(tmp_path / "g", read_only=True)
+    assert lineage(again.commits())[:-2] == lineage(told["main"])
+    assert cities(again, at=told["main"][1].commit_id) == {"Oslo"}
+    assert again.check().healthy
+
+
+def test_the_changes_of_every_commit_stay_the_same(tmp_path: Path) -> None:
+    graph = people_with_a_side(tmp_path / "g", 3)
+    commits = [c.commit_id for c in graph.commits(branch=SIDE)][:-1]  # the first one has none
+    before = {c: graph.commit_changes(c).to_json() for c in commits}
+    assert all(one["changes"] for one in before.values())
+    aged(graph.uri, 3)
+    reader = omnigraph.open(graph.uri, read_only=True)
+    assert {c: reader.commit_changes(c).to_json() for c in commits} == before
+    upgraded = omnigraph.open(graph.uri)
+    upgraded.upgrade(apply=True)
+    assert {c: upgraded.commit_changes(c).to_json() for c in commits} == before
+    assert [b.commit.actor for b in upgraded.blame("City", "Rome", SIDE)] == ["sam"]
 
 
 def test_I_3_every_branch_gets_its_own_commits_and_no_other(tmp_path: Path) -> None:
@@ -214,7 +244,7 @@ def test_I_3_afterwards_the_prefix_is_an_ordinary_name(tmp_path: Path) -> None:
 def test_a_branch_can_be_forked_from_a_commit_of_an_older_version(
     tmp_path: Path, source: str
 ) -> None:
-    told = old_graph(tmp_path / "g", 1)
+    told = old_graph(tmp_path / "g", 1, restated=True)
     graph = omnigraph.open(tmp_path / "g")
     with graph.write() as w:
         w.insert("City", {"name": "Lima"})

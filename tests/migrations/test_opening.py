@@ -18,8 +18,8 @@ from omnigraph.manifest.format import (
     INTERNAL_VERSION,
     INTERNAL_VERSION_FLOOR,
     INTERNAL_VERSION_KEY,
-    internal_version,
 )
+from omnigraph.manifest.horizon import raise_horizon
 from omnigraph.manifest.legacy import INERT_SINCE
 from omnigraph.manifest.migrations.registry import STEPS, steps_from
 from omnigraph.manifest.rows import MANIFEST_PATH
@@ -88,6 +88,8 @@ def test_I_1_and_R_11_reading_shows_an_older_graph_as_it_is_and_writes_nothing(
     assert cities(graph, at=told["main"][0].commit_id) == set()
     assert cities(graph, at="people") == {"Oslo"}
     assert [c.id for c in graph.diff("main", SIDE)] == ["Rome"]
+    assert graph.branches() == ["main", SIDE]  # G-3: internal refs never show
+    assert graph.snapshot().to_json()["internal_schema_version"] == version
     assert graph.check().healthy
     assert graph.upgrade().needed
     with pytest.raises(ReadOnly):
@@ -129,23 +131,31 @@ def test_I_1_contention_inside_a_migration_feeds_the_publishers_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old_graph(tmp_path / "g", 3)
-    view = repository(omnigraph.open(tmp_path / "g", read_only=True))
-    migrator, refusals = view.main.migrator, [CommitRefused("another process")] * 3
-    migrate = migrator.migrate
+    view = repository(omnigraph.open(tmp_path / "g"))
+    branch = view.branch(SIDE)
+    side, refusals = view.manifest(branch), [CommitRefused("another process")] * 3
+    migrate = side.migrator.migrate
 
     def contended() -> None:
         if refusals:
             raise refusals.pop()
         migrate()
 
-    monkeypatch.setattr(migrator, "migrate", contended)
-    assert view.main.migrate().format == INTERNAL_VERSION
+    monkeypatch.setattr(side.migrator, "migrate", contended)
+    raise_horizon(side, branch, 1)  # a publish, and nothing before it
+    assert (side.current().horizon, side.current().format) == (1, INTERNAL_VERSION)
     assert not refusals
+
+
+def test_I_1_contention_without_end_is_a_typed_error_that_says_to_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_graph(tmp_path / "g", 3)
+    view = repository(omnigraph.open(tmp_path / "g", read_only=True))
     monkeypatch.setattr(manifest_module, "BUDGET_S", 0.0)
-    side = view.manifest(view.branch(SIDE))
-    monkeypatch.setattr(side.migrator, "migrate", lambda: _raise(CommitRefused("again")))
+    monkeypatch.setattr(view.main.migrator, "migrate", lambda: _raise(CommitRefused("again")))
     with pytest.raises(Contention) as gave_up:
-        side.migrate()
+        view.main.migrate()
     assert gave_up.value.retryable
 
 
@@ -216,8 +226,3 @@ def test_I_3_and_D_4_datasets_without_stable_row_ids_are_refused(
     assert "Export" in refusal.value.remedy
     assert "load" in refusal.value.remedy
     assert files_below(tmp_path) == before
-
-
-def test_a_version_is_read_from_the_manifest_alone(tmp_path: Path) -> None:
-    view = repository(people_graph(tmp_path / "g"))
-    assert internal_version(view.main.current().table) == INTERNAL_VERSION

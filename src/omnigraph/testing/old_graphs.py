@@ -46,37 +46,39 @@ def without_primary_key() -> Iterator[None]:
         yield
 
 
-def aged(uri: str, version: int, *, legacy: bool = True) -> dict[str, list[Commit]]:
+def aged(
+    uri: str, version: int, *, legacy: bool = True, restated: bool = False
+) -> dict[str, list[Commit]]:
     """Take a graph back to a version; returns the commits of every branch, oldest first.
 
-    Without ``legacy`` the commits are lost: the graph of a program that recorded none.
+    Without ``legacy`` the commits are lost: the graph of a program that recorded none. ``restated``
+    says that the last commit of each branch was made in the version in which the branch was taken
+    back: the only one that looks as every version did then.
     """
     repository = Repository.open(parse_location(uri))
     branches = list(all_branches(repository.main.current()).values())
     told = {b.name: list_commits(repository.manifest(b).current())[::-1] for b in branches}
-    found = {
-        branch.name: _aged(repository, branch, version, told[branch.name]) for branch in branches
-    }
+    for branch in branches:
+        version_now = _aged(repository, branch, version)
+        if restated:
+            told[branch.name][-1] = replace(told[branch.name][-1], manifest_version=version_now)
     if legacy:
-        _record(repository, branches, found)
+        _record(repository, branches, told)
     if version < 3:
         main = repository.tables.open_newest(MANIFEST_PATH)
         for name in STALE_RUNS:
             repository.tables.fork(main.ref, name)
-    return found
+    return told
 
 
-def _aged(
-    repository: Repository, branch: Branch, version: int, commits: list[Commit]
-) -> list[Commit]:
-    """Take one branch back; its last commit is now that of the version it was taken back in."""
+def _aged(repository: Repository, branch: Branch, version: int) -> int:
+    """Take one branch back; returns the version of its manifest that this made."""
     store = repository.tables
-    table = store.commit(_without_lineage(repository.tables.open_newest(MANIFEST_PATH, branch.ref)))
+    table = store.commit(_without_lineage(store.open_newest(MANIFEST_PATH, branch.ref)))
     stamp: dict[str, str | None] = {INTERNAL_VERSION_KEY: str(version)}
     if version == 1:
         stamp = dict.fromkeys((INTERNAL_VERSION_KEY, FORMAT_VERSION_KEY, GRAPH_ID_KEY))
-    table = store.commit(stage_schema_metadata(table, stamp, {}))
-    return [*commits[:-1], replace(commits[-1], manifest_version=table.ref.version)]
+    return store.commit(stage_schema_metadata(table, stamp, {})).ref.version
 
 
 def _without_lineage(table: PinnedTable) -> StagedWrite:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from omnigraph.manifest.legacy import Lineage
 from omnigraph.manifest.migrations.step import Site
-from omnigraph.manifest.rows import Head, Kind, Row, rows_to_arrow
-from omnigraph.manifest.state import ManifestState, load_state
+from omnigraph.manifest.rows import Head, Row, rows_to_arrow
+from omnigraph.manifest.state import load_state
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.staging import write_rows
 from omnigraph.storage.tables import PinnedTable, StagedWrite
@@ -25,13 +25,13 @@ class MoveLineage:
 
     def touches(self, site: Site) -> list[str]:
         state = load_state(site.newest())
-        if _has_head(state):
+        if state.heads:
             return []
         return [f"{len(site.lineage_of(state).commits)} commits"]
 
     def work(self, site: Site, properties: dict[str, str]) -> None:
         state = load_state(site.newest())
-        if not _has_head(state):
+        if not state.heads:
             rows = lineage_rows(site.lineage_of(state), state.only_schema)
             site.tables.commit_rebasing(_stage(state.table, rows, properties))
 
@@ -40,10 +40,6 @@ def lineage_rows(lineage: Lineage, schema_hash: str) -> list[Row]:
     """The rows that say in the manifest what a lineage says."""
     rows = [replace(c.to_row(), table_version=c.manifest_version) for c in lineage.commits]
     return [*rows, Head(lineage.head_id, schema_hash, lineage.branch).to_row()]
-
-
-def _has_head(state: ManifestState) -> bool:
-    return any(True for _ in state.rows(Kind.GRAPH_HEAD))
 
 
 def _stage(table: PinnedTable, rows: list[Row], properties: dict[str, str]) -> StagedWrite:

@@ -24,7 +24,6 @@ from omnigraph.manifest.format import (
 from omnigraph.manifest.legacy import Lineage, read_lineage, unstamped_id
 from omnigraph.manifest.migrations.registry import steps_from
 from omnigraph.manifest.migrations.step import Site
-from omnigraph.manifest.rows import Kind
 from omnigraph.manifest.state import ManifestState, load_state
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused
@@ -64,7 +63,7 @@ class Migrator:
             return state
         for pin in state.pins.values():
             require_stable_row_ids(self._tables.open(pin.ref), self._uri)
-        if state.format >= LINEAGE_VERSION or any(True for _ in state.rows(Kind.GRAPH_HEAD)):
+        if state.format >= LINEAGE_VERSION or state.heads:
             return state
         return replace(state, lineage=self.lineage_of(state))
 
