@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.storage import failpoints
+from omnigraph.testing.s3server import S3Server
 
 SCHEMA = """
 node Person {
@@ -85,8 +88,6 @@ def files_with(graph: Graph, *texts: str) -> list[str]:
 
 
 def exported(graph: Graph, at: str) -> list[Any]:
-    import json
-
     lines = b"".join(graph.export(at=at)).splitlines()
     return [json.loads(line) for line in lines]
 
@@ -240,6 +241,18 @@ def test_a_query_of_the_past_does_not_remember_it(small: Graph) -> None:
     assert [row["p.name"] for row in small.query(text).rows()] == ["ana", "bo", "cy"]
 
 
+def test_another_handle_goes_on_with_what_is_left(small: Graph) -> None:
+    text = "query all() { match { $p: Person } return { $p.name, $p.age } order { $p.name } }"
+    other = omnigraph.open(small.uri)
+    assert len(other.query(text, at="first").rows()) == 4
+    small.purge("node", "Person", "eve-the-purged", confirm=True)
+    assert [row["p.name"] for row in other.query(text, at="first").rows()] == ["ana", "bo", "cy"]
+    assert [row["p.name"] for row in other.query(text).rows()] == ["ana", "bo", "cy"]
+    with other.write() as w:
+        w.update("Person", "bo", {"age": 70})
+    assert other.check().findings == []
+
+
 def test_states_with_blobs_are_given_up_and_say_so(tmp_path: Path) -> None:
     schema = "node Doc { name: String @key\n body: Blob? }\nnode Other { name: String @key }"
     graph = omnigraph.init(tmp_path / "g", schema)
@@ -254,3 +267,21 @@ def test_states_with_blobs_are_given_up_and_say_so(tmp_path: Path) -> None:
     assert graph.entity("node:Doc", "a")["id"] == "a"
     assert files_with(graph, "eve-the-purged") == []
     assert graph.check().findings == []
+
+
+@pytest.mark.s3
+def test_an_entity_is_purged_on_s3(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in s3.environment().items():
+        monkeypatch.setenv(name, value)
+    graph = omnigraph.init(f"{s3.create_bucket(f'b{uuid.uuid4().hex}')}/g", SCHEMA)
+    with graph.write() as w:
+        w.insert("Person", {"name": "ana"})
+        w.insert("Person", {"name": "eve-the-purged", "secret": SECRET})
+    graph.tag("first")
+    graph.create_branch("side")
+    graph.purge("node", "Person", "eve-the-purged", confirm=True)
+    assert [record["data"]["name"] for record in exported(graph, "first")] == ["ana"]
+    assert set(rows(graph, "node:Person", "side")) == {"ana"}
+    objects = graph._repository.objects
+    held = [info.path for info in objects.list() if SECRET.encode() in objects.get(info.path)]
+    assert held == []

@@ -18,6 +18,7 @@ from omnigraph.manifest.horizon import kept_version, protected_versions, reclaim
 from omnigraph.manifest.legacy import Lineage, unstamped_id
 from omnigraph.manifest.manifest import Manifest
 from omnigraph.manifest.migrations.migrator import Migrator
+from omnigraph.manifest.purged import PurgedPlaces
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Commit, TablePin
 from omnigraph.manifest.schemas import type_keys
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -49,6 +50,7 @@ class Repository:
         self.tables = TableStore(location, self.objects)
         self._graph_id: str | None = None
         self._manifests: dict[str, Manifest] = {}
+        self._purged = PurgedPlaces()
         self._lock = threading.Lock()
 
     @classmethod
@@ -152,8 +154,17 @@ class Repository:
             kept = self._held(branch, state, commit, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
         pins = self._pins(state, schema_hash, kept)
+        self._look_for_purges(state.purged)
         state.purged.require_readable(commit.commit_id, pins.values())
         return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins, state.format)
+
+    def _look_for_purges(self, purged: PurgedPlaces) -> None:
+        """Let go of handles on versions that a purge, of whichever process, has rewritten."""
+        if purged == self._purged:
+            return
+        for path in purged.tables:
+            self.tables.forget(path)
+        self._purged = purged
 
     @staticmethod
     def _pins(state: ManifestState, schema_hash: str, version: int) -> dict[str, TablePin]:

@@ -182,7 +182,7 @@ class Reader:
         """The types of a snapshot, shared by everybody who reads it."""
         key = (snapshot.branch.incarnation, snapshot.manifest_version, snapshot.commit_id)
         found = self._tables.get(key)
-        if found is None:
+        if found is None or found.snapshot != snapshot:  # a purge takes something from old states
             schema = self.schema(snapshot)
             found = SnapshotTables(
                 self.repository, snapshot, schema, self.cache, self.recent, self.store

@@ -123,6 +123,7 @@ class EntityPurge:
 
     def run(self) -> PurgeReport:
         self._require_nobody_writes()
+        self._repository.main.current()  # what others left is in the newest state
         finished = finish_entity_purges(self._repository)
         try:
             plan = plan_purge(self._repository, self._entity)
@@ -322,9 +323,10 @@ class EntityPurge:
 def finish_entity_purges(repository: Repository) -> bool:
     """Finish what interrupted purges left but for the last step; whether there was anything.
 
-    Safe beside a purge that is going on: what no version names any more is nobody's.
+    Looks at the state that was seen last: whoever opens a graph has just seen the newest. Safe
+    beside a purge that is going on: what no version names any more is nobody's.
     """
-    main = repository.main.warm()  # whoever opens or recovers has just looked
+    main = repository.main.warm()
     left = [table.path for table in main.purged.tables.values() if table.files]
     done = [finish_entity_purge(repository, path) for path in left]
     return any(done)

@@ -30,7 +30,7 @@ from omnigraph.write.retention import BranchState, seen_states
 OUT_OF_REACH: Final = (
     "backups, clones and exports, and the files it was loaded from",
     "snapshots and old object versions that the storage system keeps by itself",
-    "the memory of other processes: restart those that read old states",
+    "the memory of other processes, until they read something else or end",
     "messages, actors and metadata of commits, which nobody rewrites",
     "checksums of removed ids that history keeps, 32 bits each",
     "copies of its values in other entities",
