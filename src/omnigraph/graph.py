@@ -29,6 +29,7 @@ from omnigraph.read.images import images
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.spark.methods import SparkMethods
+from omnigraph.storage.indexing import Build
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
@@ -286,6 +287,11 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         from omnigraph.spark.engine import merge_engine
 
         return merge_engine(self._repository, engine)
+
+    def _index_builder(self, engine: str) -> Build:
+        from omnigraph.spark.maintenance import index_builder
+
+        return index_builder(self._repository, engine)
 
     def _rewriter(self, engine: str) -> Rewrite:
         from omnigraph.spark.maintenance import rewriter

@@ -42,3 +42,56 @@ def test_executors_join_the_files_of_large_tables(
     assert broken_promises(graph.uri) == []
     with pytest.raises(InvalidInput, match="not an engine of maintenance"):
         graph.optimize(engine="other")
+
+
+def test_executors_build_the_indexes_of_large_tables_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = "node Doc { name: String @key  text: String @index  v: Vector(2)? @index }"
+    graph = omnigraph.init(tmp_path / "g", schema)
+    for n in range(4):
+        data = [{"name": f"d{n}-{m}", "text": f"word{n} all", "v": [n, m]} for m in range(6)]
+        records = [{"type": "Doc", "data": values} for values in data]
+        graph.load(records, mode="append", upkeep=False)
+    ran: list[int] = []
+
+    class Noting(InlineTasks):
+        def run(self, name, function, specs, *, light=False):  # type: ignore[no-untyped-def]
+            ran.append(len(specs))
+            return super().run(name, function, specs, light=light)
+
+    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", Noting)
+    monkeypatch.setattr(maintenance, "DRIVER_ROWS_MAX", 7)
+    states = {(one.property, one.kind): one for one in graph.build_indexes(engine="spark")}
+    assert {one.state for one in states.values()} == {"built"}
+    assert ("v", "IVF_FLAT") in states  # built by the driver
+    assert ran == [2] * (len(states) - 1)
+    assert all(one.rows_covered == 24 for one in states.values())
+    table = graph._repository.tables.open(graph.snapshot().pin("node:Doc").ref)
+    assert table.scan(["id"], "id = 'd2-3'")["id"].to_pylist() == ["d2-3"]
+    found = table.dataset.to_table(columns=["id"], full_text_query="word3")
+    assert sorted(found["id"].to_pylist()) == [f"d3-{m}" for m in range(6)]
+    assert "ScalarIndexQuery" in table.dataset.scanner(filter="id = 'd2-3'").explain_plan()
+    assert broken_promises(graph.uri) == []
+    assert {one.state for one in graph.build_indexes(engine="spark")} == {"current"}
+    with pytest.raises(InvalidInput, match="not an engine of maintenance"):
+        graph.build_indexes(engine="other")
+
+
+@pytest.mark.parametrize(("rows", "engine"), [(0, "here"), (100, "tasks")])
+def test_auto_looks_at_the_size_of_an_index(
+    rows: int, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    records = [{"type": "Person", "data": {"name": f"p{n}"}} for n in range(50 + rows)]
+    graph.load(records, mode="append", upkeep=False)
+    started: list[str] = []
+
+    def start() -> InlineTasks:
+        started.append("tasks")
+        return InlineTasks()
+
+    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", start)
+    monkeypatch.setattr(maintenance, "AUTO_INDEX_ROWS_MIN", 60)
+    graph.build_indexes(engine="auto")
+    assert bool(started) == (engine == "tasks")

@@ -11,10 +11,12 @@ import omnigraph
 from omnigraph.cli.arguments import (
     BranchOption,
     EntityArgument,
+    MasterOption,
     TypeArgument,
     UriArgument,
     UriOption,
     type_key,
+    use_master,
 )
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
@@ -61,11 +63,22 @@ def status(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -
 
 
 @command(app, direct_verb("index build", store=True))
-def build(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -> Result:
+def build(
+    call: Call,
+    uri: UriArgument = None,
+    branch: BranchOption = "main",
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="ENGINE", help="auto (by size), spark or local."),
+    ] = "auto",
+    master: MasterOption = None,
+) -> Result:
     """Build every index that is missing or behind. Answers stay the same, searches get faster."""
     location = call.address(uri)
     call.echo(location)
-    found = omnigraph.open(location.uri).build_indexes(branch)
+    use_master(master)
+    chosen = engine if master is None else "spark"
+    found = omnigraph.open(location.uri).build_indexes(branch, engine=chosen)
     return Result(_data(location.uri, branch, found), columns(map(_short, found)))
 
 

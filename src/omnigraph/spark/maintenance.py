@@ -1,25 +1,35 @@
-"""Maintenance on executors: the files of large tables are rewritten by tasks.
+"""Maintenance on executors: the files of large tables and of their indexes are written by tasks.
 
-What is rewritten, how it is published and what happens when a writer was faster is decided where it
+What is written, how it is published and what happens when a writer was faster is decided where it
 always is; only the writing of files that nothing refers to yet is done elsewhere. Small tables stay
 with the driver: a job would cost more than the work.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
-from omnigraph.spark.shares import open_table
+from omnigraph.spark.session import is_available
+from omnigraph.spark.shares import fragment_groups, open_table
 from omnigraph.storage.compaction import Piece, plan_pieces, rewrite_piece, rewrite_pieces
+from omnigraph.storage.indexing import Build, IndexSpec, build_here, build_part, join_parts
 from omnigraph.storage.tables import PinnedTable, TableRef
 from omnigraph.write.optimize import Rewrite
 
 ENGINES: Final = ("local", "spark")
 DRIVER_ROWS_MAX: Final = 1 << 20
 """Tables of fewer rows are one piece of work: nothing to divide."""
+
+AUTO_INDEX_ROWS_MIN: Final = 50_000_000
+"""An index of so many rows takes the driver about as long as starting Spark takes."""
+
+DIVIDED_KINDS: Final = ("BTREE", "INVERTED")
+"""What is built part by part and joined. A vector index is trained on all rows first: it is built
+by the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +39,42 @@ class RewriteTask:
     work: str
 
 
+@dataclass(frozen=True, slots=True)
+class IndexTask:
+    graph_uri: str
+    ref: TableRef
+    spec: IndexSpec
+    fragment_ids: tuple[int, ...]
+
+
+def index_builder(repository: Repository, engine: str) -> Build:
+    """What builds the indexes of a table, for an engine."""
+    _require_known(engine, (*ENGINES, "auto"))
+
+    def build(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
+        rows = sum(table.fragments[number].physical_rows for number in fragment_ids)
+        small = rows <= (AUTO_INDEX_ROWS_MIN if engine == "auto" else DRIVER_ROWS_MAX)
+        here = engine == "local" or (engine == "auto" and not is_available())
+        if here or small or spec.kind not in DIVIDED_KINDS:
+            return build_here(table, spec, fragment_ids)
+        from omnigraph.spark.engine import start_tasks
+
+        uri = repository.location.uri
+        groups = fragment_groups(table, DRIVER_ROWS_MAX, fragment_ids)
+        specs = [IndexTask(uri, table.ref, spec, group) for group in groups]
+        return join_parts(table, start_tasks().run("building indexes", build_index_part, specs))
+
+    return build
+
+
+def build_index_part(task: IndexTask) -> Any:
+    """Some fragments, on an executor."""
+    return build_part(open_table(task.graph_uri, task.ref), task.spec, task.fragment_ids)
+
+
 def rewriter(repository: Repository, engine: str) -> Rewrite:
     """What rewrites the files of a table, for an engine."""
-    if engine not in ENGINES:
-        raise InvalidInput(
-            f"{engine!r} is not an engine of maintenance",
-            remedy=f"Use one of {', '.join(ENGINES)}.",
-        )
+    _require_known(engine, ENGINES)
     if engine == "local":
         return rewrite_pieces
 
@@ -54,3 +93,11 @@ def rewriter(repository: Repository, engine: str) -> Rewrite:
 def carry_out(task: RewriteTask) -> Piece:
     """One piece, on an executor."""
     return rewrite_piece(open_table(task.graph_uri, task.ref), task.work)
+
+
+def _require_known(engine: str, engines: Sequence[str]) -> None:
+    if engine not in engines:
+        raise InvalidInput(
+            f"{engine!r} is not an engine of maintenance",
+            remedy=f"Use one of {', '.join(engines)}.",
+        )

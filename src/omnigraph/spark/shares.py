@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from omnigraph.storage.locations import parse_location
@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def fragment_groups(table: PinnedTable, rows: int) -> Iterator[tuple[int, ...]]:
+def fragment_groups(
+    table: PinnedTable, rows: int, among: Iterable[int] | None = None
+) -> Iterator[tuple[int, ...]]:
     """Neighbouring fragments with at least so many rows together; the last group may have less."""
     group: list[int] = []
     held = 0
-    for number, fragment in table.fragments.items():
+    for number in table.fragments if among is None else among:
         group.append(number)
-        held += fragment.physical_rows
+        held += table.fragments[number].physical_rows
         if held >= rows:
             yield tuple(group)
             group, held = [], 0

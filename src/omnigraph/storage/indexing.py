@@ -6,7 +6,7 @@ that are not removed would answer twice. Reads never depend on an index being th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,43 @@ class BuiltIndex:
         return all(_files(table, fragment) == files for fragment, files in self.covers.items())
 
 
+def build_part(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
+    """The files of an index over some fragments, not to be committed before ``join_parts``."""
+    with translated(f"building an index on {table.ref.path}"):
+        return table.dataset.create_index_uncommitted(
+            spec.column,
+            _kind(table, spec, fragment_ids),
+            name=spec.name,
+            fragment_ids=list(fragment_ids),
+            replace=True,
+            **_options(table, spec),
+        )
+
+
+def join_parts(table: PinnedTable, parts: Sequence[Any]) -> Any:
+    """One index out of parts that cover different fragments.
+
+    A single part needs this step, too: without it an inverted index commits and then fails every
+    search.
+    """
+    with translated(f"building an index on {table.ref.path}"):
+        return table.dataset.merge_existing_index_segments(list(parts))
+
+
+def build_here(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
+    """An index over some fragments, built in this process."""
+    return join_parts(table, [build_part(table, spec, fragment_ids)])
+
+
+Build = Callable[[PinnedTable, IndexSpec, Sequence[int]], Any]
+"""Builds an index over some fragments, here or elsewhere."""
+
+
 def build_indexes(
-    table: PinnedTable, specs: Sequence[IndexSpec], known: Sequence[BuiltIndex] = ()
+    table: PinnedTable,
+    specs: Sequence[IndexSpec],
+    known: Sequence[BuiltIndex] = (),
+    build: Build = build_here,
 ) -> Iterator[BuiltIndex]:
     """Build what covers the rows that no index of these names, built or ``known``, covers.
 
@@ -69,18 +104,7 @@ def build_indexes(
             continue  # what came after a part was built is left to the next time
         whole = spec.kind != "BTREE" or not parts or len(parts) >= INDEX_SEGMENTS_MAX
         fragments = list(table.fragments) if whole else missing
-        with translated(f"building an index on {table.ref.path}"):
-            options = _options(table, spec)
-            index = table.dataset.create_index_uncommitted(
-                spec.column,
-                _kind(table, spec, fragments),
-                name=spec.name,
-                fragment_ids=fragments,
-                replace=True,
-                **options,
-            )
-            # Without this step an inverted index commits and then fails every search.
-            index = table.dataset.merge_existing_index_segments([index])
+        index = build(table, spec, fragments)
         yield BuiltIndex(spec, index, {f: _files(table, f) for f in fragments}, whole)
 
 

@@ -19,8 +19,10 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.indexing import (
+    Build,
     BuiltIndex,
     IndexSpec,
+    build_here,
     build_indexes,
     has_options,
     stage_built,
@@ -96,6 +98,7 @@ class Indexing:
     """Builds the wanted indexes of a branch's types; what is built is kept between attempts."""
 
     schema: AcceptedSchema
+    build: Build = build_here
     _built: dict[str, list[BuiltIndex]] = field(default_factory=dict)
 
     def __call__(
@@ -109,17 +112,20 @@ class Indexing:
         ]
         if not specs:
             return None
-        self._built[key] = [*known, *build_indexes(table, specs, known)]
+        self._built[key] = [*known, *build_indexes(table, specs, known, self.build)]
         return stage_built(table, self._built[key], properties)
 
 
 def bring_up_to_date(
-    repository: Repository, transaction: WriteTransaction, branch: Branch
+    repository: Repository,
+    transaction: WriteTransaction,
+    branch: Branch,
+    build: Build = build_here,
 ) -> list[IndexReport]:
     """Build what is missing or does not cover every row, as one publish."""
     transaction.enter(branch)
     before = {(r.type_key, r.property, r.kind): r for r in list_indexes(repository, branch)}
-    done = build_all(repository, transaction, branch, own_keys(repository, branch))
+    done = build_all(repository, transaction, branch, own_keys(repository, branch), build)
     return [
         _after(before.get((now.type_key, now.property, now.kind)), now, done)
         for now in list_indexes(repository, branch)
@@ -128,10 +134,14 @@ def bring_up_to_date(
 
 
 def build_all(
-    repository: Repository, transaction: WriteTransaction, branch: Branch, keys: Collection[str]
+    repository: Repository,
+    transaction: WriteTransaction,
+    branch: Branch,
+    keys: Collection[str],
+    build: Build = build_here,
 ) -> Together:
     """The building itself: one publish, prepared again when a writer was faster."""
-    stage = Indexing(_schema(repository, branch))
+    stage = Indexing(_schema(repository, branch), build)
     return publish_together(repository, transaction, branch, INFO, keys, stage)
 
 

@@ -20,6 +20,7 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.targets import resolve
 from omnigraph.read.fsck import CheckReport, check_graph
 from omnigraph.storage.compaction import rewrite_pieces
+from omnigraph.storage.indexing import Build, build_here
 from omnigraph.storage.locations import parse_location
 from omnigraph.write.backup import CopyReport, backup, clone
 from omnigraph.write.cleanup import CleanupReport, cleanup
@@ -55,11 +56,12 @@ class UpkeepMethods:
         """Every index that is declared or stored: how much it covers, its parts and its size."""
         return list_indexes(self._repository, self._repository.branch(branch))
 
-    def build_indexes(self, branch: str = MAIN) -> list[IndexReport]:
+    def build_indexes(self, branch: str = MAIN, *, engine: str = "local") -> list[IndexReport]:
         """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
         self._transaction.require_writable()
         found = self._repository.branch(branch)
-        return bring_up_to_date(self._repository, self._transaction, found)
+        build = self._index_builder(engine)
+        return bring_up_to_date(self._repository, self._transaction, found, build)
 
     def drop_indexes(
         self, type_key: str, property: str | None = None, branch: str = MAIN
@@ -175,6 +177,10 @@ class UpkeepMethods:
         found = self._repository.branch(branch)
         rewrite = self._rewriter(engine)
         return optimize(self._repository, self._transaction, found, rewrite)
+
+    def _index_builder(self, engine: str) -> Build:
+        """What writes the files of an index; ``Graph`` knows the other engines."""
+        return build_here
 
     def _rewriter(self, engine: str) -> Rewrite:
         """What writes compacted files; ``Graph`` knows the other engines."""
