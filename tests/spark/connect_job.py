@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.spark.guide import SCHEMA
 
 import omnigraph
-from omnigraph.errors import ConstraintViolation, SparkFailure
+from omnigraph.errors import ConstraintViolation, NotAvailable, SparkFailure
 from omnigraph.spark.analytics import network
 from omnigraph.spark.session import session
 from omnigraph.spark.source import register
@@ -50,6 +50,11 @@ def main(place: Path, url: str) -> None:
         graph.load({"Person": spark.range(2).selectExpr("'x' as name")}, mode="append")
     except ConstraintViolation as broken:
         said["violations"] = broken.total
+    rows = spark.readStream.format("rate").load().selectExpr("cast(value as string) as name")
+    try:
+        graph.stream(rows, "Person", mode="append", query="q", checkpoint=place / "checkpoint")
+    except NotAvailable as refused:
+        said["stream"] = refused.code
     print(json.dumps(said))
 
 

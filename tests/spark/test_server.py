@@ -104,6 +104,7 @@ def test_bulk_commands_use_the_server_and_everything_works_over_connect(
         "steps": True,
         "failure": "spark_failure",
         "violations": 1,
+        "stream": "not_available",
     }
     warm = run_section(
         "Spark that stays warm", tmp_path, {}, OMNIGRAPH_SPARK_SERVER="auto", **broken

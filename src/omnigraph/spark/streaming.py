@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, NotAvailable
+from omnigraph.spark.session import is_connect
 from omnigraph.write.load import LoadResult, Mode
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ def stream_writer(
         raise InvalidInput(
             "a stream cannot overwrite: every batch would replace the one before it",
             remedy="Use append, or merge for rows that may come again.",
+        )
+
+    if is_connect(frame.sparkSession):
+        raise NotAvailable(
+            "a stream cannot be written over Spark Connect: "
+            "its batches would be written by a process of the server",
+            remedy="Run the stream in a session of its own, on this machine or on a cluster.",
         )
 
     def write(batch: DataFrame, number: int) -> None:
