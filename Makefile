@@ -31,7 +31,7 @@ demo: $(READY)  ## run the main job end to end and show it
 	@$(BIN)/python examples/demo.py
 
 test: check  ## the checks and the tests (under 20 minutes on 2 cores)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not crash and not bench"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not crash and not bench"
 
 check: $(READY)  ## formatting, lint, types, import contracts
 	@$(BIN)/ruff format --check $(SOURCES)

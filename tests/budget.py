@@ -1,4 +1,7 @@
-"""Prints how much of its time budget each suite used (budgets are in CONTRIBUTING.md)."""
+"""Time budgets of the suites (they are in CONTRIBUTING.md): prints what was used of them.
+
+The suites with the largest budgets run first, so that no worker is left with a long one at the end.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,10 @@ def budgets() -> dict[str, int]:
     return {name: int(s) for name, s in _ROW.findall((ROOT / "CONTRIBUTING.md").read_text())}
 
 
+def suite_of(nodeid: str) -> str:
+    return "/".join(nodeid.split("::")[0].split("/")[:2])
+
+
 class BudgetReport:
     """Adds up the time of every test by suite."""
 
@@ -24,8 +31,7 @@ class BudgetReport:
         self.used: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        suite = "/".join(report.nodeid.split("::")[0].split("/")[:2])
-        self.used[suite] += report.duration
+        self.used[suite_of(report.nodeid)] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         allowed = budgets()
@@ -40,3 +46,8 @@ class BudgetReport:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # the controller hears of every test
         config.pluginmanager.register(BudgetReport(), "omnigraph-budget")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    allowed = budgets()
+    items.sort(key=lambda item: allowed.get(suite_of(item.nodeid), 0), reverse=True)
