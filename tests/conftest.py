@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -23,3 +24,11 @@ def s3(s3_session: S3Server) -> Iterator[S3Server]:
     s3_session.reset()
     yield s3_session
     s3_session.clear_faults()
+
+
+@pytest.fixture
+def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URI of an empty bucket on the server, which this process and its children can reach."""
+    for name, value in s3.environment().items():
+        monkeypatch.setenv(name, value)
+    return s3.create_bucket(f"b{uuid.uuid4().hex}")

@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -51,13 +50,6 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path / "g")
     return f"{request.getfixturevalue('bucket')}/g"
-
-
-@pytest.fixture
-def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    return s3.create_bucket(f"b{uuid.uuid4().hex}")
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import pytest
 
 from omnigraph.commit.ownership import LEASE_S_DEFAULT
-from omnigraph.testing.s3server import S3Server
 from omnigraph.testing.schedule import Plan, Run, Schedule
 
 LONG_SEED = 20261
@@ -49,14 +47,8 @@ def test_three_hundred_kills_and_twenty_thousand_operations_lose_nothing(
 @pytest.mark.crash
 @pytest.mark.s3
 def test_sixty_kills_on_the_s3_server_lose_nothing(
-    s3: S3Server,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    bucket = s3.create_bucket(f"b{uuid.uuid4().hex}")
     plan = Plan(S3_SEED, kills=60, operations=600, lease_s=LEASE_S_DEFAULT, alive_s_max=6)
     result = run(plan, f"{bucket}/g", tmp_path / "ledgers", capsys)
     assert result.violations == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 from tests.graphs import PEOPLE, rows
 
@@ -12,15 +10,6 @@ from omnigraph.errors import GraphExists, GraphNotFound, OmnigraphError, Permiss
 from omnigraph.testing.s3server import S3Fault, S3Server
 
 pytestmark = pytest.mark.s3
-
-
-@pytest.fixture
-def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    name = f"b{uuid.uuid4().hex}"
-    s3.create_bucket(name)
-    return f"s3://{name}"
 
 
 def test_a_graph_lives_in_a_bucket(bucket: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 from tests.migrations.old import SIDE, cities, format_of, lineage, old_graph
 
@@ -18,12 +16,8 @@ pytestmark = pytest.mark.s3
 
 
 @pytest.fixture
-def place(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    bucket = f"b{uuid.uuid4().hex}"
-    s3.create_bucket(bucket)
-    return f"s3://{bucket}/g"
+def place(bucket: str) -> str:
+    return f"{bucket}/g"
 
 
 def test_I_3_an_old_graph_in_a_bucket_is_read_and_brought_on(place: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import uuid
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import omnigraph
 from omnigraph.errors import BackupRefused, CorruptData
 from omnigraph.graph import Graph
 from omnigraph.testing.promises import broken_promises
-from omnigraph.testing.s3server import S3Server
 
 
 @pytest.fixture
@@ -194,15 +192,9 @@ def test_a_cleaned_graph_is_backed_up_with_what_it_can_still_show(
 
 
 @pytest.mark.s3
-def test_between_a_disk_and_an_object_store(
-    graph: Graph, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_between_a_disk_and_an_object_store(graph: Graph, tmp_path: Path, bucket: str) -> None:
     before = everything(graph)
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    bucket = f"b{uuid.uuid4().hex}"
-    s3.create_bucket(bucket)
-    there = f"s3://{bucket}/backups/g"
+    there = f"{bucket}/backups/g"
     graph.backup(there)
     assert everything(omnigraph.open(there, read_only=True)) == before
     write(graph, "Turku")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.storage import failpoints
-from omnigraph.testing.s3server import S3Server
 
 SCHEMA = """
 node Person {
@@ -270,10 +268,8 @@ def test_states_with_blobs_are_given_up_and_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.s3
-def test_an_entity_is_purged_on_s3(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    graph = omnigraph.init(f"{s3.create_bucket(f'b{uuid.uuid4().hex}')}/g", SCHEMA)
+def test_an_entity_is_purged_on_s3(bucket: str) -> None:
+    graph = omnigraph.init(f"{bucket}/g", SCHEMA)
     with graph.write() as w:
         w.insert("Person", {"name": "ana"})
         w.insert("Person", {"name": "eve-the-purged", "secret": SECRET})

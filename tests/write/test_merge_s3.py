@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 from tests.graphs import PEOPLE
 
@@ -11,14 +9,10 @@ import omnigraph
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.locations import parse_location
 from omnigraph.testing.promises import broken_promises
-from omnigraph.testing.s3server import S3Server
 
 
 @pytest.mark.s3
-def test_branches_come_together_on_s3(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in s3.environment().items():
-        monkeypatch.setenv(name, value)
-    bucket = s3.create_bucket(f"b{uuid.uuid4().hex}")
+def test_branches_come_together_on_s3(bucket: str) -> None:
     graph = omnigraph.init(f"{bucket}/g", PEOPLE)
     with graph.write() as w:
         w.insert("Person", {"name": "ana"})

@@ -76,8 +76,8 @@ STORED_HELP: Final = Path(__file__).with_name("help.txt")
 Rendering takes a library whose import alone takes longer than all the rest."""
 
 GARBAGE_OBJECTS: Final = 200_000
-"""Objects between two looks for garbage. Python looks every 700, which takes a good part of the
-time of a short command: nearly all that it makes are modules, and those stay."""
+"""Objects between two looks for garbage. Python looks every 700, in vain: nearly all that a short
+command makes are modules, and those stay."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
