@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.graphs import die_writing, files_below, people_graph, rows
+from tests.graphs import die_writing, files_below, grow_old, people_graph, rows
 
 import omnigraph
 from omnigraph.commit import leases
@@ -63,13 +62,6 @@ def age_of_ana(graph: Graph, at: str | None = None, branch: str | None = None) -
     text = 'query q() { match { $p: Person { name: "ana" } } return { $p.age } }'
     (row,) = graph.query(text, at=at, branch=branch).rows()
     return int(row["p.age"])
-
-
-def grow_old(graph: Graph, days: float = 8, below: str = "") -> None:
-    """Make every file of the graph look as if it had been written days ago."""
-    then = time.time() - days * DAY
-    for path in (Path(graph.uri) / below).rglob("*"):
-        os.utime(path, (then, then))
 
 
 def by_key(report: CleanupReport) -> dict[str, int]:

@@ -1,10 +1,11 @@
-"""Deleting a branch: gone for everybody first, then from the store, then from the registry.
+"""Deleting a branch: gone for everybody first, then from the store.
 
-The marked row makes the branch disappear; whoever finds one later finishes what a dead process
-began. A writer puts its record and then looks whether its branch still lives, a deleter marks the
-branch and then looks for records: one of them sees the other. While a live writer's record is
-there, files stay where they are, so that its write lands where nobody reads instead of bringing a
-removed directory back to life; they are left to clean-up.
+Dropping the row makes the branch disappear; what a process that dies after that leaves are files
+nothing refers to, and clean-up takes them, as it does after a creation that was cut short. A writer
+puts its record and then looks whether its branch still lives, a deleter drops the row and then
+looks for records: one of them sees the other. While a live writer's record is there, files stay
+where they are, so that its write lands where nobody reads instead of bringing a removed directory
+back to life; they are left to clean-up, too.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import logging
 from omnigraph.commit.recovery import Recovery
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest import history
-from omnigraph.manifest.branches import Branch, deleting_branches
-from omnigraph.manifest.branching import forget_branch, mark_deleting
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.branching import forget_branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.storage.failpoints import hit
@@ -26,27 +27,13 @@ log = logging.getLogger("omnigraph.branches")
 
 def delete_branch(repository: Repository, recovery: Recovery, name: str) -> None:
     """Delete a branch with its own history; refused while something depends on it."""
-    branch = mark_deleting(repository, name)
-    _finish(repository, recovery, branch)
-
-
-def finish_deletions(repository: Repository, recovery: Recovery) -> list[str]:
-    """Finish what dead processes began to delete; asks nothing when it knows of nothing."""
-    found = deleting_branches(repository.main.warm())
-    for branch in found:
-        _finish(repository, recovery, branch)
-    return [branch.name for branch in found]
-
-
-def _finish(repository: Repository, recovery: Recovery, branch: Branch) -> None:
+    branch = forget_branch(repository, name)
     try:
         if _nobody_writes(recovery, branch):
             _remove_files(repository, branch)
     except OmnigraphError as error:
         # The branch is gone whatever happens here: what is left are files nothing refers to.
         log.warning("files of branch %s are left: %s", branch.name, error.message)
-    hit("branch.after_files")
-    forget_branch(repository, branch)
     hit("branch.after_delete")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from omnigraph.commit.audit import read_audit
 from omnigraph.commit.decision import Way, decide
-from omnigraph.commit.deletion import finish_deletions
 from omnigraph.commit.pending import Pending
 from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import Conflict, CorruptData, NotFound, OmnigraphError
@@ -98,7 +97,6 @@ class Operator:
                 # Damage on one branch refuses the writes to that branch, and to no other.
                 log.warning("unfinished writes to %s stay: %s", branch.name, problem.message)
                 result.unresolved[branch.name] = problem
-        finish_deletions(self._repository, self._recovery)
         return result
 
     def pending(self) -> list[PendingWrite]:

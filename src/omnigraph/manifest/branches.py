@@ -8,8 +8,6 @@ crash in between leaves a ref that nothing refers to.
 
 from __future__ import annotations
 
-from typing import Any
-
 from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput
 from omnigraph.frozen import frozen
 from omnigraph.manifest.rows import MAIN, Kind, Row
@@ -28,7 +26,6 @@ class Branch:
     parent: str | None = None
     fork_commit: str | None = None
     fork_version: int | None = None
-    deleting: bool = False
 
     @property
     def ref(self) -> str | None:
@@ -36,14 +33,12 @@ class Branch:
         return None if self.name == MAIN else self.incarnation
 
     def to_row(self) -> Row:
-        data: dict[str, Any] = {
+        data = {
             "incarnation": self.incarnation,
             "parent": self.parent,
             "fork_commit": self.fork_commit,
             "fork_version": self.fork_version,
         }
-        if self.deleting:
-            data["state"] = "deleting"
         return Row(f"branch:{self.name}", Kind.BRANCH, data)
 
     @classmethod
@@ -55,7 +50,6 @@ class Branch:
             data["parent"],
             data["fork_commit"],
             data["fork_version"],
-            data.get("state") == "deleting",
         )
 
 
@@ -65,8 +59,8 @@ MAIN_BRANCH = Branch(MAIN, MAIN)
 def all_branches(main_state: ManifestState) -> dict[str, Branch]:
     """Every live branch by name, main included, in name order."""
     registered = [Branch.from_row(row) for row in main_state.rows(Kind.BRANCH)]
-    found = [MAIN_BRANCH, *(branch for branch in registered if not branch.deleting)]
-    return {branch.name: branch for branch in sorted(found, key=lambda branch: branch.name)}
+    found = sorted((MAIN_BRANCH, *registered), key=lambda branch: branch.name)
+    return {branch.name: branch for branch in found}
 
 
 def get_branch(main_state: ManifestState, name: str) -> Branch:
@@ -74,16 +68,9 @@ def get_branch(main_state: ManifestState, name: str) -> Branch:
     if name == MAIN:
         return MAIN_BRANCH
     row = main_state.row(f"branch:{name}")
-    branch = None if row is None else Branch.from_row(row)
-    if branch is None or branch.deleting:
+    if row is None:
         raise BranchNotFound(f"branch {name!r} does not exist", details={"branch": name})
-    return branch
-
-
-def deleting_branches(main_state: ManifestState) -> list[Branch]:
-    """Branches that are gone for everybody, but not yet from the store."""
-    found = [Branch.from_row(row) for row in main_state.rows(Kind.BRANCH)]
-    return [branch for branch in found if branch.deleting]
+    return Branch.from_row(row)
 
 
 def is_protected(main_state: ManifestState, branch: Branch) -> bool:

@@ -1,9 +1,8 @@
-"""Changing the registry of branches: creating, marking for deletion, forgetting, protecting.
+"""Changing the registry of branches: creating, forgetting, protecting.
 
-Creating makes the ref first and the row second: the row makes the branch exist. Deleting marks the
-row first, which makes the branch go away for everybody, and removes it last, when the files are
-gone. Each step is decided on the registry it was checked against, so that no branch or tag can come
-to depend on one that is being deleted.
+Creating makes the ref first and the row second: the row makes the branch exist. Deleting drops the
+row first, which makes the branch go away for everybody; files follow. Each change is decided on the
+registry it was checked against, so that no branch or tag can come to depend on one that went away.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from omnigraph.manifest.branches import (
     Branch,
     all_branches,
     check_new_name,
-    deleting_branches,
     get_branch,
     is_protected,
     protection_id,
@@ -64,7 +62,7 @@ def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branc
     register_branch(repository, branch, source)
     hit("branch.after_row")
     if not is_still_kept(repository, source, ref.version, branch.to_row().object_id):
-        mark_deleting(repository, name)  # a cleanup did not see it; whoever comes next removes it
+        forget_branch(repository, name)  # a cleanup did not see it; the next one takes its ref
         raise reclaimed(repr(from_), start.commit_id)
     return branch
 
@@ -102,18 +100,23 @@ def register_branch(repository: Repository, branch: Branch, source: Branch) -> N
     change_registry(repository, change)
 
 
-def mark_deleting(repository: Repository, name: str) -> Branch:
+def forget_branch(repository: Repository, name: str) -> Branch:
     """Make a branch go away for everybody, unless something depends on it."""
     if name == MAIN:
         raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
     hit("branch.before_delete")
-    change_registry(repository, lambda state: _marked(state, name))
-    hit("branch.after_mark")
-    found = {branch.name: branch for branch in deleting_branches(repository.main.current())}
-    return found[name]
+    forgotten: list[Branch] = []
+
+    def change(state: ManifestState) -> Publication:
+        forgotten[:] = [_deletable(state, name)]
+        return Publication(new_ulid(), MAIN, drop=(forgotten[0].to_row().object_id,))
+
+    change_registry(repository, change)
+    hit("branch.after_forget")
+    return forgotten[0]
 
 
-def _marked(state: ManifestState, name: str) -> Publication:
+def _deletable(state: ManifestState, name: str) -> Branch:
     branch = get_branch(state, name)
     if is_protected(state, branch):
         raise BranchProtected(f"branch {name!r} is protected", details={"branch": name})
@@ -131,18 +134,7 @@ def _marked(state: ManifestState, name: str) -> Publication:
             remedy=f"Delete the tags {', '.join(tags)} first.",
             details={"branch": name, "tags": tags},
         )
-    return Publication(new_ulid(), MAIN, put=(replace(branch, deleting=True).to_row(),))
-
-
-def forget_branch(repository: Repository, branch: Branch) -> None:
-    """Remove the row of a branch that is being deleted, unless somebody did already."""
-
-    def change(state: ManifestState) -> Publication | None:
-        if branch.incarnation not in {b.incarnation for b in deleting_branches(state)}:
-            return None
-        return Publication(new_ulid(), MAIN, drop=(branch.to_row().object_id,))
-
-    change_registry(repository, change)
+    return branch
 
 
 def protect_branch(

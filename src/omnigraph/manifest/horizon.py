@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.ids import new_ulid
-from omnigraph.manifest.branches import Branch, all_branches, deleting_branches
+from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.manifest import Manifest
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.rows import HORIZON, Kind, Row
@@ -48,7 +48,7 @@ def protected_versions(
     for tag in all_tags(main_state).values():
         if tag.branch == branch.incarnation and tag.object_id != but:
             yield tag.commit_id, tag.manifest_version
-    for other in (*all_branches(main_state).values(), *deleting_branches(main_state)):
+    for other in all_branches(main_state).values():
         mine = other.parent == branch.incarnation and other.to_row().object_id != but
         if mine and other.fork_commit is not None and other.fork_version is not None:
             yield other.fork_commit, other.fork_version

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from omnigraph.commit.audit import Action, AuditRow, read_audit
 from omnigraph.commit.recovery import RECOVERY_ACTOR
 from omnigraph.constraints import Report, TypeImage, evaluate
-from omnigraph.manifest.branches import Branch, all_branches, deleting_branches
+from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
@@ -42,8 +42,6 @@ def broken_promises(uri: str, expected: Expected = Expected()) -> list[str]:  # 
     branches = all_branches(repository.main.current()).values()
     commits: dict[str, Commit] = {}
     found = list(_records_left(repository))
-    half_gone = deleting_branches(repository.main.current())
-    found += [f"branch {branch.name} is still being deleted" for branch in half_gone]
     for branch in branches:
         chain = list_commits(repository.manifest(branch).current())[::-1]
         commits.update({commit.commit_id: commit for commit in chain})

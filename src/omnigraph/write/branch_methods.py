@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Unpack
 
-from omnigraph.commit.deletion import delete_branch, finish_deletions
+from omnigraph.commit.deletion import delete_branch
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import Branch, all_branches, is_protected
@@ -36,7 +36,6 @@ class BranchMethods(WriteMethods):
         Costs the same whatever the graph holds.
         """
         self._transaction.require_writable()
-        finish_deletions(self._repository, self._transaction.recovery)
         return create_branch(self._repository, name, from_)
 
     def delete_branch(self, name: str) -> None:
@@ -45,7 +44,6 @@ class BranchMethods(WriteMethods):
         Refused while another branch was forked from it, or a tag keeps one of its commits.
         """
         self._transaction.require_writable()
-        finish_deletions(self._repository, self._transaction.recovery)
         delete_branch(self._repository, self._transaction.recovery, name)
 
     def protect_branch(

@@ -22,7 +22,7 @@ from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.commit.uncovered import uncovered_drift
 from omnigraph.errors import ObjectNotFound
 from omnigraph.ids import new_ulid, ulid_milliseconds
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.horizon import raise_horizon
 from omnigraph.manifest.legacy import INERT_SINCE
 from omnigraph.manifest.publication import Publication
@@ -37,7 +37,6 @@ from omnigraph.write.retention import (
     keep_newest,
     keep_unfinished,
     kept_states,
-    live_branches,
     new_horizon,
     seen_states,
 )
@@ -111,7 +110,7 @@ def cleanup(
     if confirm:
         Operator(repository, transaction.recovery).recover()
     tables, others = hold(repository.objects.list())
-    branches = live_branches(repository.main.current())
+    branches = list(all_branches(repository.main.current()).values())
     horizons, given_up = _horizons(repository, branches, tables, policy)
     report = CleanupReport(policy, confirm, commits_given_up=given_up)
     if confirm:

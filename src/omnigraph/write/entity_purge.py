@@ -17,7 +17,7 @@ from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import Conflict, Contention, EntityNotFound, PurgeRefused
 from omnigraph.ids import new_ulid
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.purged import Purged, purged_id
 from omnigraph.manifest.repository import Repository
@@ -46,7 +46,6 @@ from omnigraph.write.purge_plan import (
     plan_purge,
     tags_touched,
 )
-from omnigraph.write.retention import live_branches
 
 KIND: Final = "purge"
 ROUNDS_MAX: Final = 20
@@ -171,7 +170,7 @@ class EntityPurge:
     def _clear_heads(self, plan: PurgePlan) -> None:
         """Until no head names a file, or an index, that may hold something of the entity."""
         for _ in range(ROUNDS_MAX):
-            branches = live_branches(self._repository.main.current())
+            branches = list(all_branches(self._repository.main.current()).values())
             steps = [self._clear(plan, branch) for branch in branches]
             if not any(steps):
                 return
@@ -334,7 +333,7 @@ def finish_entity_purges(repository: Repository) -> bool:
 
 def finish_entity_purge(repository: Repository, path: str) -> bool:
     """Remove the files that a purge noted and say that it is done; False while any is in use."""
-    branches = live_branches(repository.main.current())
+    branches = list(all_branches(repository.main.current()).values())
     notes = {b: _noted(repository.manifest(b).current(), path) for b in branches}
     files = {name for noted in notes.values() for name in noted.files}
     stored = hold(repository.objects.list(path))[0].get(path, {})

@@ -16,7 +16,7 @@ from omnigraph.commit.pending import PendingRecords
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest import history
 from omnigraph.manifest.ancestry import load_ancestry
-from omnigraph.manifest.branches import MAIN_BRANCH, Branch, all_branches, deleting_branches
+from omnigraph.manifest.branches import MAIN_BRANCH, Branch, all_branches
 from omnigraph.manifest.horizon import kept_version, protected_versions
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH, ref_at
@@ -73,11 +73,6 @@ def reader_grace_seconds() -> float:
     return value
 
 
-def live_branches(main: ManifestState) -> list[Branch]:
-    """Every branch whose files may be needed; one that is being deleted has no history to keep."""
-    return list(all_branches(main).values())
-
-
 def new_horizon(
     state: ManifestState, policy: Policy, manifest: Holdings | None, now_us: int
 ) -> int:
@@ -122,7 +117,7 @@ def seen_states(
     """Every branch that main knows now, main first; without horizons those that are stated."""
     main = repository.main.current()
     found = []
-    for branch in sorted(live_branches(main), key=lambda b: b.ref or ""):
+    for branch in sorted(all_branches(main).values(), key=lambda b: b.ref or ""):
         state = main if branch.ref is None else repository.manifest(branch).current()
         horizon = (horizons or {}).get(branch.incarnation, state.horizon)
         found.append(BranchState(branch, state, horizon))
@@ -140,8 +135,6 @@ def kept_states(repository: Repository, seen: Sequence[BranchState]) -> Kept:
         held = {version for _, version in protected_versions(main, one.branch)}
         held |= bases.get(incarnation, set()) | leases.get(incarnation, set())
         _keep_branch(kept, one.branch, one.state, one.horizon, held)
-    for branch in deleting_branches(main):
-        kept.add(TableRef(MANIFEST_PATH, branch.incarnation, branch.fork_version or 1))
     return kept
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from omnigraph.commit.pending import PendingRecords
 from omnigraph.errors import OmnigraphError
-from omnigraph.manifest.branches import Branch, all_branches, deleting_branches
+from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.create import PURGED
 from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.horizon import protected_versions
@@ -93,9 +93,8 @@ def check_registry(
 ) -> Iterator[Finding]:
     """Branches have parents, tags have commits, and physical branches say what they are."""
     branches = {b.incarnation: b for b in all_branches(main).values()}
-    known = branches.keys() | {b.incarnation for b in deleting_branches(main)}
     for branch in branches.values():
-        if branch.parent is not None and branch.parent not in known:
+        if branch.parent is not None and branch.parent not in branches:
             message = "it was forked from a branch that does not exist"
             yield Finding(branch.name, Damage.PARENT_UNKNOWN, branch.name, message)
     for tag in all_tags(main).values():
