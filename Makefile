@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # A command starts several times faster when Python may keep what it compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check crash oracle bench soak docs format clean
+.PHONY: help setup demo test check crash oracle models bench soak docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -53,6 +53,12 @@ bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
 	@$(BIN)/python -m benchmarks; met=$$?; $(BIN)/python -m benchmarks.plot && exit $$met
 	@$(BIN)/python -m pytest -m bench
+
+models: $(READY)  ## random histories, evolutions and loads against models, in full numbers (about 75 minutes)
+	@OMNIGRAPH_TEST_HISTORIES=20000 $(BIN)/python -m pytest tests/write/test_three_way.py
+	@OMNIGRAPH_TEST_MERGES=500 OMNIGRAPH_EVOLUTION_SEQUENCES=100 $(BIN)/python -m pytest -n 2 \
+	  tests/write/test_merge_model.py tests/write/test_evolution_model.py
+	@OMNIGRAPH_TEST_SPARK_LOADS=200 $(BIN)/python -m pytest tests/spark/test_on_spark.py
 
 soak: $(READY)  ## 10,000 small commits with upkeep and cleanup (about 10 minutes), with a run record
 	@$(BIN)/python -m benchmarks soak

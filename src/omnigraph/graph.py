@@ -29,6 +29,7 @@ from omnigraph.read.images import images
 from omnigraph.read.result import Result
 from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.spark.methods import SparkMethods
+from omnigraph.storage.columns import Fill
 from omnigraph.storage.indexing import Build
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import membership
@@ -292,6 +293,11 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         from omnigraph.spark.maintenance import index_builder
 
         return index_builder(self._repository, engine)
+
+    def _column_filler(self, engine: str) -> Fill:
+        from omnigraph.spark.maintenance import column_filler
+
+        return column_filler(self._repository, engine)
 
     def _rewriter(self, engine: str) -> Rewrite:
         from omnigraph.spark.maintenance import rewriter

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.compare import content
 
 import omnigraph
 from omnigraph.errors import InvalidInput
+from omnigraph.graph import Graph
 from omnigraph.spark import maintenance
+from omnigraph.spark.tasks import SparkTasks
 from omnigraph.testing.inline_tasks import InlineTasks
 from omnigraph.testing.promises import broken_promises
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
 
@@ -76,6 +82,58 @@ def test_executors_build_the_indexes_of_large_tables_part_by_part(
     assert {one.state for one in graph.build_indexes(engine="spark")} == {"current"}
     with pytest.raises(InvalidInput, match="not an engine of maintenance"):
         graph.build_indexes(engine="other")
+
+
+WIDER = "node Person { name: String @key  age: I64?  shown: String  next: I64? }"
+COMPUTE = {"Person.shown": 'name + "!"', "Person.next": "age + 1"}
+
+
+def test_executors_fill_the_columns_of_large_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = (_in_pieces(tmp_path / name) for name in ("here", "there"))
+    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", InlineTasks)
+    monkeypatch.setattr(maintenance, "DRIVER_ROWS_MAX", 5)
+    here.apply_schema(WIDER, compute=COMPUTE, engine="local")
+    there.apply_schema(WIDER, compute=COMPUTE, engine="spark")
+    assert content(there) == content(here)
+    assert broken_promises(there.uri) == []
+    with pytest.raises(InvalidInput, match="not an engine of maintenance"):
+        there.apply_schema(WIDER, engine="other")
+
+
+def test_all_of_it_on_a_real_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = (_in_pieces(tmp_path / name) for name in ("here", "there"))
+    monkeypatch.setattr(maintenance, "DRIVER_ROWS_MAX", 5)
+    ran: list[str] = []
+    run = SparkTasks.run
+
+    def noting(tasks, name, function, specs, *, light=False):  # type: ignore[no-untyped-def]
+        ran.append(name)
+        return run(tasks, name, function, specs, light=light)
+
+    monkeypatch.setattr(SparkTasks, "run", noting)
+    for graph, engine in ((here, "local"), (there, "spark")):
+        graph.apply_schema(WIDER, compute=COMPUTE, engine=engine)
+        built = graph.build_indexes(engine=engine)
+        assert {one.rows_covered for one in built} == {20}
+        graph.optimize(engine=engine)
+    assert ran[0] == "filling columns"
+    assert {"filling columns", "building indexes", "joining files"} <= set(ran)
+    assert content(there) == content(here)
+    assert broken_promises(there.uri) == []
+
+
+def _in_pieces(where: Path) -> Graph:
+    """Twenty people in files of four."""
+    graph = omnigraph.init(where, SCHEMA)
+    for n in range(5):
+        data = [{"name": f"p{n}-{m}", "age": n if m else None} for m in range(4)]
+        records = [{"type": "Person", "data": values} for values in data]
+        graph.load(records, mode="append", upkeep=False)
+    return graph
 
 
 @pytest.mark.parametrize(("rows", "engine"), [(0, "here"), (100, "tasks")])

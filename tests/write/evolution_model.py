@@ -71,6 +71,7 @@ class Edit:
     text: str
     steps: set[tuple[str, str]]
     backfill: dict[str, Any] = field(default_factory=dict)
+    compute: dict[str, str] = field(default_factory=dict)
     undrop: tuple[str, ...] = ()
     refused: bool = False
 
@@ -145,6 +146,7 @@ class Editor:
         makers = [
             self._add,
             self._add_filled,
+            self._add_computed,
             self._add_default,
             self._rename,
             self._rename_member,
@@ -176,6 +178,24 @@ class Editor:
         prop.fill = FILLS.get(prop.type, "x")
         given = {f"{owner.name}.{prop.name}": prop.fill}
         return Edit(model.text(), {("add_property", _of(owner, prop))}, given)
+
+    def _add_computed(self, model: Model, owner: Type) -> Edit | None:
+        source = self._some(owner, lambda p: p.type in ("I32", "U32", "I64", "String"))
+        if source is None:
+            return None
+        prop = self._new_prop(owner)
+        found = {id: row.get(source.uid, source.fill) for id, row in owner.rows.items()}
+        if source.type == "String":
+            prop.type, prop.nullable = "String", False
+            text = f'coalesce({source.name}, "none") + "!"'
+            values = {id: f"{value or 'none'}!" for id, value in found.items()}
+        else:
+            prop.type, text = "I64", f"({source.name} - 1) * 2"
+            values = {id: None if v is None else (v - 1) * 2 for id, v in found.items()}
+        for id, value in values.items():
+            owner.rows[id][prop.uid] = value
+        given = {f"{owner.name}.{prop.name}": text}
+        return Edit(model.text(), {("add_property", _of(owner, prop))}, compute=given)
 
     def _add_default(self, model: Model, owner: Type) -> Edit:
         prop = self._new_prop(owner)

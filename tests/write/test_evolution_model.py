@@ -40,7 +40,8 @@ def test_plans_of_random_sequences_say_what_was_changed() -> None:
             if edit.undrop:
                 break  # what was dropped is found in a graph's history
             after = accept_schema(edit.text, previous=accepted, mint=new_ulid)
-            facts = PlanFacts(filled=frozenset(f"node:{name}" for name in edit.backfill))
+            given = edit.backfill.keys() | edit.compute.keys()
+            facts = PlanFacts(filled=frozenset(f"node:{name}" for name in given))
             plan = plan_schema(accepted, after, facts=facts)
             assert {(step.kind, step.entity) for step in plan.steps} == edit.steps, seed
             assert plan.supported
@@ -138,7 +139,11 @@ class Run:
 
     def apply(self, branch: str, edit: Edit) -> SchemaResult:
         return self.graph.apply_schema(
-            edit.text, branch=branch, backfill=edit.backfill, undrop=edit.undrop
+            edit.text,
+            branch=branch,
+            backfill=edit.backfill,
+            compute=edit.compute,
+            undrop=edit.undrop,
         )
 
     def fork(self, branch: str) -> None:

@@ -41,6 +41,15 @@ BackfillOption = Annotated[
         show_default=False,
     ),
 ]
+ComputeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--compute",
+        metavar="TYPE.PROPERTY=EXPRESSION",
+        help="A new property, for what exists already, made of other properties. May be repeated.",
+        show_default=False,
+    ),
+]
 UndropOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,15 +94,16 @@ def plan(
         ),
     ] = None,
     backfill: BackfillOption = None,
+    compute: ComputeOption = None,
     undrop: UndropOption = None,
     allow_data_loss: DataLossOption = False,
 ) -> Result:
     """Show the steps that lead from one schema to another. Changes nothing."""
     if from_file is not None:
-        if uri is not None or call.flags.store is not None or backfill or undrop:
+        if uri is not None or call.flags.store is not None or backfill or compute or undrop:
             raise InvalidInput(
                 "--from stands alone: it plans between two files",
-                remedy="Leave the graph, --backfill and --undrop out.",
+                remedy="Leave the graph, --backfill, --compute and --undrop out.",
             )
         accepted = read_schema(from_file)
         wanted = read_schema(schema, accepted)
@@ -108,6 +118,7 @@ def plan(
             branch=branch,
             allow_data_loss=allow_data_loss,
             backfill=_values(backfill),
+            compute=pairs(compute, "--compute"),
             undrop=undrop or (),
             name=schema,
         )
@@ -122,12 +133,17 @@ def apply(
     uri: UriArgument = None,
     branch: BranchOption = "main",
     backfill: BackfillOption = None,
+    compute: ComputeOption = None,
     undrop: UndropOption = None,
     allow_data_loss: DataLossOption = False,
     if_commit: IfCommitOption = None,
     message: MessageOption = None,
     meta: MetadataOption = None,
     idempotency_key: IdempotencyOption = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="ENGINE", help="auto, local, or spark for large tables."),
+    ] = "auto",
 ) -> Result:
     """Make a schema the one of a branch: one commit, or none if it is so already."""
     import omnigraph
@@ -140,6 +156,7 @@ def apply(
         branch=branch,
         allow_data_loss=allow_data_loss,
         backfill=_values(backfill),
+        compute=pairs(compute, "--compute"),
         undrop=undrop or (),
         name=schema,
         message=message,
@@ -147,6 +164,7 @@ def apply(
         metadata=pairs(meta, "--meta"),
         expected_head=if_commit,
         idempotency_key=idempotency_key,
+        engine=engine,
     )
     said = "nothing to commit" if done.commit is None else f"commit {done.commit.commit_id}"
     return Result(done.to_json(), [*_lines(done.plan), said])

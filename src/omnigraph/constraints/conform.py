@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.calendar import DAY_MS
 from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import InvalidValue
+from omnigraph.storage.arrow_schema import stored_array
 from omnigraph.types import PropertyType
 
 if TYPE_CHECKING:
@@ -189,19 +190,6 @@ def _as_json(values: pa.Array) -> list[Any]:
         values = values.cast(pa.int64())
     found: list[Any] = values.to_pylist()
     return found
-
-
-def stored_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
-    """Stored values of any property but a Blob as a column of its physical type."""
-    import pyarrow as pa
-
-    physical = kind.arrow_type()
-    if kind.scalar.family not in ("date", "datetime"):
-        return pa.array(values, type=physical)
-    integers = pa.int32() if kind.scalar.family == "date" else pa.int64()
-    if kind.is_list:
-        integers = pa.list_(pa.field("item", integers))
-    return pa.array(values, type=integers).cast(physical)
 
 
 def _plain(values: pa.Array) -> pa.Array:

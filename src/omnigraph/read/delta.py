@@ -20,9 +20,10 @@ from omnigraph.frozen import frozen
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.read.equality import comparable, fill_array, same_rows, same_values
+from omnigraph.read.equality import comparable, same_rows, same_values
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.delta import NEW, OLD, SCAN_SHARE, gather, row_pairs
+from omnigraph.storage.older import OlderRows
 from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 if TYPE_CHECKING:
@@ -158,13 +159,12 @@ class TypeDelta:
         left, right = comparable(self.old.table, before), comparable(self.new.table, after)
         same = same_rows(left, right, self.shared)
         for name in self.added:
-            fill = fill_array(self.new.owner.properties[name])
+            older = OlderRows(self.new.owner.properties[name], self.new.owner, self.old.owner)
             given = right[name].combine_chunks()
-            if fill.null_count:
-                same &= np.asarray(given.is_null())
+            if older.gives_values:
+                same &= same_values(older.values(left), given)
             else:
-                older = fill.take(np.zeros(len(given), dtype=np.int64))
-                same &= same_values(older, given)
+                same &= np.asarray(given.is_null())
         return same
 
 

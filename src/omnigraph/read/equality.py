@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from omnigraph.storage.blobs import blob_values, is_blob_type
+from omnigraph.storage.older import OlderRows
 from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.read.values import Mask
-    from omnigraph.schema import EdgeType, NodeType, Property
+    from omnigraph.schema import EdgeType, NodeType
 
 BLOB_BATCH_ROWS: Final = 64
 """Blobs may be large: only a few are in memory at a time."""
@@ -133,23 +134,14 @@ def compared_images(
             continue
         name = column.name if column.property_id is None else names.get(column.property_id)
         if name is None:  # younger than these rows
-            declared = named_by.properties[column.name]
-            columns[column.name] = _distinguishable(fill_array(declared)) * rows.num_rows
+            older = OlderRows(named_by.properties[column.name], named_by, owner)
+            columns[column.name] = _distinguishable(older.values(rows))
             continue
         values = rows[name].combine_chunks()
         kind = column.type.arrow_type()
         is_plain = not column.type.is_blob and values.type != kind
         columns[column.name] = _distinguishable(values.cast(kind) if is_plain else values)
     return [{name: values[at] for name, values in columns.items()} for at in range(rows.num_rows)]
-
-
-def fill_array(item: Property) -> pa.Array:
-    """What entities older than a property have of it, as a column of one value."""
-    import pyarrow as pa
-
-    if item.fill is None:
-        return pa.nulls(1)
-    return pa.array([item.fill], item.type.arrow_type())
 
 
 def _width(kind: pa.DataType) -> int:

@@ -237,6 +237,7 @@ class _Minter:
                 property_id=before.property_id,
                 origin=before.origin,
                 fill=before.fill,
+                computed=before.computed,
                 renamed=before.renamed,
             )
         identity = self.fresh()

@@ -30,6 +30,7 @@ _PROPERTY_FACTS = (
     "default",
     "vector",
     "fill",
+    "computed",
     "renamed",
 )
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 from omnigraph.floats import shortest_float
 from omnigraph.frozen import frozen
 from omnigraph.schema.ast import Value
+from omnigraph.schema.computed import Computed
 from omnigraph.types import PropertyType
 
 Json = dict[str, Any]
@@ -150,6 +151,8 @@ class Property:
     vector: VectorOptions = VectorOptions()
     fill: Any = None
     """The stored value that entities older than the property were given; not part of the shape."""
+    computed: Computed | None = None
+    """What such entities were given instead, made of their other properties."""
     renamed: tuple[tuple[str, str], ...] = ()
     """What members of its enum were called before, and what they are called now."""
 
@@ -178,6 +181,8 @@ class Property:
         body = {**self.shape(), "property_id": self.property_id, "origin": list(self.origin)}
         if self.fill is not None:
             body["fill"] = self.fill
+        if self.computed is not None:
+            body["computed"] = self.computed.to_json()
         if self.renamed:
             body["renamed"] = [list(pair) for pair in self.renamed]
         return body
@@ -197,6 +202,7 @@ class Property:
             default=body.get("default"),
             vector=VectorOptions(**body.get("vector", {})),
             fill=body.get("fill"),
+            computed=Computed.from_json(body["computed"]) if "computed" in body else None,
             renamed=tuple((old, new) for old, new in body.get("renamed", ())),
         )
 

@@ -1,4 +1,4 @@
-"""Maintenance on executors: the files of large tables and of their indexes are written by tasks.
+"""Maintenance on executors: files of large tables, columns and indexes are written by tasks.
 
 What is written, how it is published and what happens when a writer was faster is decided where it
 always is; only the writing of files that nothing refers to yet is done elsewhere. Small tables stay
@@ -15,6 +15,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
 from omnigraph.spark.session import is_available
 from omnigraph.spark.shares import fragment_groups, open_table
+from omnigraph.storage.columns import ColumnChange, Fill, Filled, fill_fragments, fill_here
 from omnigraph.storage.compaction import Piece, plan_pieces, rewrite_piece, rewrite_pieces
 from omnigraph.storage.indexing import Build, IndexSpec, build_here, build_part, join_parts
 from omnigraph.storage.tables import PinnedTable, TableRef
@@ -26,6 +27,9 @@ DRIVER_ROWS_MAX: Final = 1 << 20
 
 AUTO_INDEX_ROWS_MIN: Final = 50_000_000
 """An index of so many rows takes the driver about as long as starting Spark takes."""
+
+AUTO_FILL_ROWS_MIN: Final = 10_000_000
+"""Values of a column are often computed row by row."""
 
 DIVIDED_KINDS: Final = ("BTREE", "INVERTED")
 """What is built part by part and joined. A vector index is trained on all rows first: it is built
@@ -47,15 +51,21 @@ class IndexTask:
     fragment_ids: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class FillTask:
+    graph_uri: str
+    ref: TableRef
+    wanted: tuple[ColumnChange, ...]
+    fragment_ids: tuple[int, ...]
+
+
 def index_builder(repository: Repository, engine: str) -> Build:
     """What builds the indexes of a table, for an engine."""
     _require_known(engine, (*ENGINES, "auto"))
 
     def build(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
         rows = sum(table.fragments[number].physical_rows for number in fragment_ids)
-        small = rows <= (AUTO_INDEX_ROWS_MIN if engine == "auto" else DRIVER_ROWS_MAX)
-        here = engine == "local" or (engine == "auto" and not is_available())
-        if here or small or spec.kind not in DIVIDED_KINDS:
+        if _stays_here(engine, rows, AUTO_INDEX_ROWS_MIN) or spec.kind not in DIVIDED_KINDS:
             return build_here(table, spec, fragment_ids)
         from omnigraph.spark.engine import start_tasks
 
@@ -70,6 +80,30 @@ def index_builder(repository: Repository, engine: str) -> Build:
 def build_index_part(task: IndexTask) -> Any:
     """Some fragments, on an executor."""
     return build_part(open_table(task.graph_uri, task.ref), task.spec, task.fragment_ids)
+
+
+def column_filler(repository: Repository, engine: str) -> Fill:
+    """What writes the values of columns of a table, for an engine."""
+    _require_known(engine, (*ENGINES, "auto"))
+
+    def fill(table: PinnedTable, wanted: Sequence[ColumnChange]) -> Filled:
+        if _stays_here(engine, table.rows, AUTO_FILL_ROWS_MIN):
+            return fill_here(table, wanted)
+        from omnigraph.spark.engine import start_tasks
+
+        uri = repository.location.uri
+        groups = fragment_groups(table, DRIVER_ROWS_MAX)
+        specs = [FillTask(uri, table.ref, tuple(wanted), group) for group in groups]
+        parts = start_tasks().run("filling columns", fill_columns, specs)
+        fragments = tuple(fragment for part in parts for fragment in part.fragments)
+        return Filled(fragments, parts[0].columns)
+
+    return fill
+
+
+def fill_columns(task: FillTask) -> Filled:
+    """Some fragments, on an executor."""
+    return fill_fragments(open_table(task.graph_uri, task.ref), task.wanted, task.fragment_ids)
 
 
 def rewriter(repository: Repository, engine: str) -> Rewrite:
@@ -93,6 +127,12 @@ def rewriter(repository: Repository, engine: str) -> Rewrite:
 def carry_out(task: RewriteTask) -> Piece:
     """One piece, on an executor."""
     return rewrite_piece(open_table(task.graph_uri, task.ref), task.work)
+
+
+def _stays_here(engine: str, rows: int, auto_min: int) -> bool:
+    if engine == "auto":
+        return rows < auto_min or not is_available()
+    return engine == "local" or rows <= DRIVER_ROWS_MAX
 
 
 def _require_known(engine: str, engines: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ the one that the write transaction commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from omnigraph.storage.failpoints import hit
 from omnigraph.storage.field_ids import Field, FieldSchema
 from omnigraph.storage.indexing import stage_drop_indexes
 from omnigraph.storage.lance_errors import translated
+from omnigraph.storage.older import OlderRows
 from omnigraph.storage.tables import HIDDEN_PREFIX, PinnedTable, StagedWrite, TableStore
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class ColumnChange:
     """What becomes of one column.
 
     ``stored`` is the name it has now (None: it is new); ``field`` what it will be (None: it goes
-    away for good). ``fill`` is the value that a new column has in the rows that exist. With
+    away for good). ``fill`` gives the values that a new column has in the rows that exist. With
     ``cast`` the stored values are brought to the type of the field, and those in ``mapped`` to what
     they are called from now on; otherwise they must be of it.
     A column that may hold nulls stays so: files may have some, and what a property requires is not
@@ -40,13 +41,25 @@ class ColumnChange:
 
     stored: str | None
     field: pa.Field | None
-    fill: pa.Scalar | None = None
+    fill: OlderRows | None = None
     cast: bool = False
     mapped: tuple[tuple[str, str], ...] = ()
 
     @property
     def needs_values(self) -> bool:
         return self.field is not None and (self.cast or self.fill is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Fragments with files that hold the values of columns, and the fields these have there."""
+
+    fragments: tuple[Any, ...]
+    columns: Mapping[str, tuple[Field, ...]]
+
+
+Fill = Callable[[PinnedTable, Sequence[ColumnChange]], Filled]
+"""Writes the values of the columns of a table; no version names the files yet."""
 
 
 def hidden_name(property_id: str) -> str:
@@ -60,8 +73,12 @@ def stage_columns(
     changes: Sequence[ColumnChange],
     properties: Mapping[str, str],
     fork: Callable[[], PinnedTable],
+    fill: Fill,
 ) -> StagedWrite:
-    """Change columns; ``fork`` gives a copy of the table to work on when one step is not enough."""
+    """Change columns; ``fork`` gives a copy of the table to work on when one step is not enough.
+
+    ``fill`` writes the files of columns that have values.
+    """
     work = _Columns(table, changes)
     stale = work.stale_indexes()
     if not work.filled and not stale:
@@ -73,13 +90,13 @@ def stage_columns(
     work = _Columns(copy, changes)
     if not work.filled:
         return _staged(copy, _projection(work.final({})), properties)
-    fragments, filled = work.fill()
-    shaped = _staged(work.table, _projection(work.final(filled)), properties)
+    filled = fill(work.table, work.filled)
+    shaped = _staged(work.table, _projection(work.final(filled.columns)), properties)
     copy = commit_unpublished(store, shaped)
     from lance import LanceOperation
 
     # Not a Merge: that would stamp every row of a changed fragment as written now.
-    update = LanceOperation.Update(updated_fragments=fragments)
+    update = LanceOperation.Update(updated_fragments=list(filled.fragments))
     return _staged(copy, update, properties)
 
 
@@ -103,33 +120,6 @@ class _Columns:
         fields = {part.id for name in moved for part in self.known[name or ""]}
         indexes = self.table.dataset.describe_indices() if fields else []
         return {index.name for index in indexes if fields.intersection(index.fields)}
-
-    def fill(self) -> tuple[list[Any], dict[str, tuple[Field, ...]]]:
-        """Write the values, one file per fragment; also the fields under which they are kept."""
-        import pyarrow as pa
-
-        wanted = self.filled
-        if not wanted:
-            return [], {}
-        read = list(dict.fromkeys(c.stored for c in wanted if c.stored is not None)) or ["id"]
-
-        def values(batch: pa.RecordBatch) -> pa.RecordBatch:
-            columns = [_values(change, batch) for change in wanted]
-            names = [_FILLED + str(at) for at in range(len(wanted))]
-            return pa.record_batch(columns, names=names)
-
-        fragments, schema = [], None
-        with translated(f"filling columns of {self.table.ref.path}"):
-            for fragment in self.table.dataset.get_fragments():
-                made, schema = fragment.merge_columns(values, columns=read)
-                fragments.append(made)
-        columns = FieldSchema.of(schema).columns()
-        kept = {
-            change.field.name: columns[_FILLED + str(at)]
-            for at, change in enumerate(wanted)
-            if change.field is not None
-        }
-        return fragments, kept
 
     def final(self, filled: Mapping[str, tuple[Field, ...]]) -> FieldSchema:
         """The columns as they will be."""
@@ -157,13 +147,46 @@ class _Columns:
         return FieldSchema(self.before.metadata, tuple(fields))
 
 
-def _values(change: ColumnChange, batch: pa.RecordBatch) -> pa.Array:
+def fill_here(table: PinnedTable, wanted: Sequence[ColumnChange]) -> Filled:
+    """Write the values of columns in this process."""
+    return fill_fragments(table, wanted, list(table.fragments))
+
+
+def fill_fragments(
+    table: PinnedTable, wanted: Sequence[ColumnChange], fragment_ids: Iterable[int]
+) -> Filled:
+    """Write the values of columns for some fragments, one file for each."""
     import pyarrow as pa
 
+    stored = {c.stored for c in wanted if c.stored is not None}
+    read = sorted(stored.union(*(c.fill.reads() for c in wanted if c.fill is not None)))
+
+    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [_values(change, batch) for change in wanted]
+        names = [_FILLED + str(at) for at in range(len(wanted))]
+        return pa.record_batch(columns, names=names)
+
+    fragments, schema = [], None
+    with translated(f"filling columns of {table.ref.path}"):
+        for number in fragment_ids:
+            fragment = table.dataset.get_fragment(number)
+            made, schema = fragment.merge_columns(values, columns=read or ["id"])
+            fragments.append(made)
+    columns = FieldSchema.of(schema).columns()
+    kept = {
+        change.field.name: columns[_FILLED + str(at)]
+        for at, change in enumerate(wanted)
+        if change.field is not None
+    }
+    return Filled(tuple(fragments), kept)
+
+
+def _values(change: ColumnChange, batch: pa.RecordBatch) -> pa.Array:
     assert change.field is not None
     if change.stored is not None:
         return with_names(batch[change.stored], change.mapped).cast(change.field.type)
-    return pa.repeat(change.fill, batch.num_rows).cast(change.field.type)
+    assert change.fill is not None
+    return change.fill.values(batch).cast(change.field.type)
 
 
 def with_names(values: Any, names: Sequence[tuple[str, str]]) -> Any:

@@ -30,7 +30,10 @@ from omnigraph.schema import (
     plan_schema,
     tightened,
 )
+from omnigraph.schema.expression import parse_computed
 from omnigraph.schema.plan import TYPE_CHANGE
+from omnigraph.storage.columns import Fill
+from omnigraph.types import PropertyType
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
 from omnigraph.write.dropped import Revived, find_dropped
 from omnigraph.write.evolving import Planned, SchemaStaging
@@ -51,6 +54,7 @@ class SchemaChange:
     """What a caller wants: a schema text, and what the text alone cannot say.
 
     ``backfill`` gives the entities that exist already a value of a new property (``Person.age``);
+    ``compute`` gives them one that is made of their other properties (``first + " " + last``).
     ``undrop`` names types and properties of the text that are to be the dropped ones.
     """
 
@@ -58,6 +62,7 @@ class SchemaChange:
     name: str = "<schema>"
     allow_data_loss: bool = False
     backfill: Mapping[str, Any] = field(default_factory=dict)
+    compute: Mapping[str, str] = field(default_factory=dict)
     undrop: tuple[str, ...] = ()
 
 
@@ -92,7 +97,7 @@ def plan_change(attempt: Attempt, change: SchemaChange) -> Planned:
     accepted = accept_schema(
         change.text, name=change.name, previous=revived.added_to(before), mint=new_ulid
     )
-    after, filled = _filled(before, accepted, change.backfill)
+    after, filled = _filled(before, accepted, change)
     facts = PlanFacts(
         mode="hard" if change.allow_data_loss else "soft",
         filled=filled,
@@ -108,9 +113,10 @@ def plan_change(attempt: Attempt, change: SchemaChange) -> Planned:
 class Evolution:
     """One application of a schema to a branch."""
 
-    def __init__(self, repository: Repository, change: SchemaChange) -> None:
+    def __init__(self, repository: Repository, change: SchemaChange, fill: Fill) -> None:
         self._repository = repository
         self._change = change
+        self._fill = fill
         self._made: list[str] = []
         self._attempts = 0
         self._planned: Planned | None = None
@@ -152,7 +158,9 @@ class Evolution:
         if planned.is_nothing:
             return None, {}
         reads = self._validate(attempt.snapshot, planned)
-        work = SchemaStaging(self._repository, attempt.snapshot, planned, info, self._made)
+        work = SchemaStaging(
+            self._repository, attempt.snapshot, planned, info, self._made, self._fill
+        )
         prepared = work.prepare(hard=self._change.allow_data_loss)
         return replace(prepared, reads={**prepared.reads, **reads}), {}
 
@@ -192,35 +200,66 @@ def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityTyp
 
 
 def _filled(
-    before: AcceptedSchema, after: AcceptedSchema, given: Mapping[str, Any]
+    before: AcceptedSchema, after: AcceptedSchema, change: SchemaChange
 ) -> tuple[AcceptedSchema, frozenset[str]]:
     """The schema with the values that were given for new properties, and which those are."""
     known = {item.property_id for t in before.types() for item in t.properties.values()}
-    filled = []
-    for place, value in given.items():
-        type_name, _, name = place.partition(".")
-        owner = next((t for t in after.types() if type_name in (t.name, t.key)), None)
-        item = None if owner is None else owner.properties.get(name)
-        fill = None if owner is None or item is None else accept_value(owner, name, value)
-        if owner is None or item is None or (item.property_id in known and item.fill != fill):
-            raise InvalidInput(
-                f"{place!r} is no property that this schema adds",
-                remedy="Name a new property as Type.property.",
-            )
+    filled = set()
+    for place, value in change.backfill.items():
+        owner, item = _named(after, place)
+        fill = accept_value(owner, item.name, value)
         if item.property_id in known:
-            continue  # the same change was made before
-        after = _with_fill(after, owner, name, fill)
-        filled.append(f"{owner.key}.{name}")
+            if item.fill == fill:
+                continue  # the same change was made before
+            raise _nothing_new(place)
+        after = _with_property(after, owner, replace(item, fill=fill))
+        filled.add(f"{owner.key}.{item.name}")
+    for place, text in change.compute.items():
+        owner, item = _named(after, place)
+        if item.property_id in known and item.computed is not None:
+            continue
+        if item.property_id in known:
+            raise _nothing_new(place)
+        if f"{owner.key}.{item.name}" in filled:
+            raise InvalidInput(f"{place} is given a value and computed", remedy="Choose one.")
+        computed = parse_computed(text, item.type, _operands(before, owner))
+        after = _with_property(after, owner, replace(item, computed=computed))
+        filled.add(f"{owner.key}.{item.name}")
     for owner, item in _defaulted(before, after):
         if f"{owner.key}.{item.name}" not in filled:
-            after = _with_fill(after, after.type(owner.key), item.name, item.default_stored)
-            filled.append(f"{owner.key}.{item.name}")
+            given = replace(item, fill=item.default_stored)
+            after = _with_property(after, after.type(owner.key), given)
+            filled.add(f"{owner.key}.{item.name}")
     return after, frozenset(filled)
 
 
-def _with_fill(schema: AcceptedSchema, owner: EntityType, name: str, fill: Any) -> AcceptedSchema:
-    item = replace(owner.properties[name], fill=fill)
-    return schema.with_type(replace(owner, properties={**owner.properties, name: item}))
+def _named(schema: AcceptedSchema, place: str) -> tuple[EntityType, Property]:
+    type_name, _, name = place.partition(".")
+    owner = next((t for t in schema.types() if type_name in (t.name, t.key)), None)
+    if owner is None or name not in owner.properties:
+        raise _nothing_new(place)
+    return owner, owner.properties[name]
+
+
+def _nothing_new(place: str) -> InvalidInput:
+    return InvalidInput(
+        f"{place!r} is no property that this schema adds",
+        remedy="Name a new property as Type.property.",
+    )
+
+
+def _operands(before: AcceptedSchema, owner: EntityType) -> dict[str, tuple[str, PropertyType]]:
+    """What a property of a type can be computed from: what there was, by old and by new names."""
+    old = next((t for t in before.types() if t.type_id == owner.type_id), None)
+    olds = {} if old is None else old.properties
+    types = {item.property_id: item.type for item in olds.values()}
+    named = {name: item.property_id for name, item in olds.items()}
+    named |= {n: i.property_id for n, i in owner.properties.items() if i.property_id in types}
+    return {name: (identity, types[identity]) for name, identity in named.items()}
+
+
+def _with_property(schema: AcceptedSchema, owner: EntityType, item: Property) -> AcceptedSchema:
+    return schema.with_type(replace(owner, properties={**owner.properties, item.name: item}))
 
 
 def _defaulted(

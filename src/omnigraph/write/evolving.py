@@ -20,7 +20,7 @@ from omnigraph.manifest.rows import Row, TablePin
 from omnigraph.manifest.schemas import schema_id, schema_row
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema, Plan
-from omnigraph.storage.columns import ColumnChange, commit_unpublished, stage_columns
+from omnigraph.storage.columns import ColumnChange, Fill, commit_unpublished, stage_columns
 from omnigraph.storage.rewriting import rewrite_fork
 from omnigraph.storage.tables import PinnedTable, StagedWrite, operation_properties
 from omnigraph.write.changes import writable
@@ -64,12 +64,14 @@ class SchemaStaging:
         planned: Planned,
         info: WriteInfo,
         made: list[str],
+        fill: Fill,
     ) -> None:
         self._repository = repository
         self._snapshot = snapshot
         self._planned = planned
         self._info = info
         self._made = made
+        self._fill = fill
         self._operation_id = new_ulid()
         self._put: list[Row] = [schema_row(planned.after)]
         self._tables: list[PreparedTable] = []
@@ -128,7 +130,7 @@ class SchemaStaging:
         """A copy without the dropped columns that shares no file with the table."""
         tables, owner = self._repository.tables, self._snapshot.branch.incarnation
         copy = tables.open(tables.fork(pin.ref, new_ulid()))
-        staged = stage_columns(tables, copy, changes, self._properties, lambda: copy)
+        staged = stage_columns(tables, copy, changes, self._properties, lambda: copy, self._fill)
         landed = rewrite_fork(tables, commit_unpublished(tables, staged), self._properties)
         moved = replace(pin, key=after.key, removed=None).moved(
             landed.ref,
@@ -178,4 +180,4 @@ class SchemaStaging:
                 return table  # it is a fresh fork already
             return tables.open(tables.fork(pin.ref, new_ulid()))
 
-        return stage_columns(tables, table, changes, self._properties, fork)
+        return stage_columns(tables, table, changes, self._properties, fork, self._fill)

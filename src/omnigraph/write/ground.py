@@ -25,7 +25,7 @@ from omnigraph.read.delta import State, type_delta
 from omnigraph.read.schema_changes import schema_changes
 from omnigraph.schema import AcceptedSchema, tightened
 from omnigraph.schema.merge import merge_schemas
-from omnigraph.storage.columns import commit_unpublished, stage_columns
+from omnigraph.storage.columns import commit_unpublished, fill_here, stage_columns
 from omnigraph.storage.tables import ROW_ID, operation_properties
 from omnigraph.write.changes import KnownRows
 from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict, violation_conflicts
@@ -228,7 +228,7 @@ class _TakingOver:
         self.remade.add(after.key)
         properties = operation_properties(self._operation_id, "merge")
         copy = tables.open(tables.fork(pin.ref, new_ulid()))
-        staged = stage_columns(tables, copy, changes, properties, lambda: copy)
+        staged = stage_columns(tables, copy, changes, properties, lambda: copy, fill_here)
         landed = commit_unpublished(tables, staged)
         return replace(
             pin,

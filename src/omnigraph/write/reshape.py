@@ -12,6 +12,7 @@ from omnigraph.schema import EdgeType, NodeType, Property
 from omnigraph.schema.members import renamed_values
 from omnigraph.storage.arrow_schema import column_field
 from omnigraph.storage.columns import ColumnChange, hidden_name, with_names
+from omnigraph.storage.older import OlderRows
 from omnigraph.write.rows import column_array
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def column_changes(
             if hidden in stored:
                 changes.append(ColumnChange(hidden, field))
             else:
-                changes.append(ColumnChange(None, field, _scalar(item)))
+                fill = OlderRows(item, after, before)
+                changes.append(ColumnChange(None, field, fill if fill.gives_values else None))
         elif is_wider(old, item) or renamed_values(old, item):
             mapped = tuple(renamed_values(old, item).items())
             changes.append(ColumnChange(old.name, field, cast=True, mapped=mapped))
@@ -61,7 +63,11 @@ def reshaped(rows: pa.Table, before: EntityType, after: EntityType) -> pa.Table:
     for name, item in after.properties.items():
         old = names.get(item.property_id)
         if old is None:
-            columns[name] = filled_column(item, rows.num_rows)
+            older = OlderRows(item, after, before)
+            if older.gives_values:
+                columns[name] = older.values(rows)
+            else:
+                columns[name] = column_array(item.type, [None] * rows.num_rows)
         elif old in rows.column_names:
             mapped = tuple(renamed_values(before.properties[old], item).items())
             found = with_names(rows[old], mapped)
@@ -71,24 +77,16 @@ def reshaped(rows: pa.Table, before: EntityType, after: EntityType) -> pa.Table:
 
 
 def columns_for(before: EntityType, after: EntityType) -> list[str]:
-    """The stored columns that the new shape needs: system columns and properties that stay."""
+    """The stored columns that the new shape needs: those of the system, and what it is made of."""
     wanted = {item.property_id for item in after.properties.values()}
+    read = set().union(
+        *(OlderRows(item, after, before).reads() for item in after.properties.values())
+    )
     return [
         column.name
         for column in before.columns()
-        if column.property_id is None or column.property_id in wanted
+        if column.property_id is None or column.property_id in wanted or column.name in read
     ]
-
-
-def filled_column(item: Property, rows: int) -> pa.Array:
-    """What entities have of a property that is newer than they are."""
-    import numpy as np
-
-    return column_array(item.type, [item.fill]).take(np.zeros(rows, dtype=np.int64))
-
-
-def _scalar(item: Property) -> pa.Scalar | None:
-    return None if item.fill is None else column_array(item.type, [item.fill])[0]
 
 
 def _hidden_field(item: Property) -> pa.Field:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.constraints.conform import stored_array
 from omnigraph.errors import InvalidInput, InvalidValue
 from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.arrow_schema import stored_array
 from omnigraph.storage.blobs import blob_array
 from omnigraph.syntax import did_you_mean
 from omnigraph.types import PropertyType

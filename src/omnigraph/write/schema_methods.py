@@ -8,6 +8,7 @@ from typing import Any
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.manifest.rows import MAIN
 from omnigraph.schema import Plan
+from omnigraph.storage.columns import Fill
 from omnigraph.write.branch_methods import BranchMethods
 from omnigraph.write.committing import WriteOptions
 from omnigraph.write.evolution import Evolution, SchemaChange, SchemaResult, plan_change
@@ -24,11 +25,14 @@ class SchemaMethods(BranchMethods):
         branch: str = MAIN,
         allow_data_loss: bool = False,
         backfill: Mapping[str, Any] | None = None,
+        compute: Mapping[str, str] | None = None,
         undrop: Iterable[str] = (),
         name: str = "<schema>",
     ) -> Plan:
         """The steps from the schema of a branch to this one. Changes nothing."""
-        change = SchemaChange(schema, name, allow_data_loss, dict(backfill or {}), tuple(undrop))
+        change = SchemaChange(
+            schema, name, allow_data_loss, dict(backfill or {}), dict(compute or {}), tuple(undrop)
+        )
         return plan_change(self._committer().attempt(branch), change).plan
 
     def apply_schema(
@@ -38,6 +42,7 @@ class SchemaMethods(BranchMethods):
         branch: str = MAIN,
         allow_data_loss: bool = False,
         backfill: Mapping[str, Any] | None = None,
+        compute: Mapping[str, str] | None = None,
         undrop: Iterable[str] = (),
         name: str = "<schema>",
         message: str | None = None,
@@ -45,18 +50,29 @@ class SchemaMethods(BranchMethods):
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
         idempotency_key: str | None = None,
+        engine: str = "auto",
     ) -> SchemaResult:
         """Make this the schema of a branch, in one commit; none when it is its schema already.
 
         ``backfill`` gives the entities that exist already a value of a new property, such as
-        ``{"Person.age": 0}``. ``undrop`` names types and properties of the text that are to be the
-        ones that were dropped under that name, with their data. What is dropped stays readable at
-        older commits and can be brought back; with ``allow_data_loss`` it is removed for good.
+        ``{"Person.age": 0}``; ``compute`` one that is made of their other properties, such as
+        ``{"Person.full": 'first + " " + last'}``. ``undrop`` names types and properties of the text
+        that are to be the ones that were dropped under that name, with their data. What is dropped
+        stays readable at older commits and can be brought back; with ``allow_data_loss`` it is
+        removed for good. With engine ``spark`` the values of new and wider columns of large tables
+        are written by executors; ``auto`` does so for very large ones.
         Raises ``SchemaChangeRefused`` for a step that is not possible, and one error that lists
         every stored entity that is in the way of a step.
         """
         self._transaction.require_writable()
-        change = SchemaChange(schema, name, allow_data_loss, dict(backfill or {}), tuple(undrop))
+        change = SchemaChange(
+            schema, name, allow_data_loss, dict(backfill or {}), dict(compute or {}), tuple(undrop)
+        )
         info = WriteInfo(APPLY_KIND, actor, message, dict(metadata or {}))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
-        return Evolution(self._repository, change).run(self._committer(), options)
+        evolution = Evolution(self._repository, change, self._column_filler(engine))
+        return evolution.run(self._committer(), options)
+
+    def _column_filler(self, engine: str) -> Fill:
+        """What writes the values of columns; ``Graph`` knows the other engines."""
+        raise NotImplementedError
