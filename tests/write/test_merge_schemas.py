@@ -75,6 +75,7 @@ def test_a_schema_that_only_the_source_changed_is_taken_over(graph: Graph) -> No
 
     preview = graph.merge("side", dry_run=True)
     assert preview.conflicts == ()
+    assert not preview.checked
     graph.merge("side")
 
     found = entities(graph, "Person")

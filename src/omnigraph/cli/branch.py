@@ -188,6 +188,10 @@ def _lines(result: MergeResult) -> list[str]:
     lines = [f"{done} {result.source} into {result.target}: {result.outcome}"]
     lines += [f"conflict {c.kind}: {c.message}" for c in result.conflicts]
     lines += [line for change in result.changes for line in change_lines(change)]
+    if not result.checked:
+        lines.append(
+            "the schema of the target changes: constraints are checked by the merge itself"
+        )
     if result.branch_deleted:
         lines.append(f"deleted branch {result.source}")
     return lines

@@ -101,6 +101,8 @@ class MergeResult:
     dry_run: bool = False
     conflicts: tuple[MergeConflict, ...] = ()
     changes: tuple[EntityChange, ...] = ()
+    checked: bool = True
+    """False for a dry run that would change the target's schema: the merge itself checks."""
     branch_deleted: bool | None = None
     branch_delete_error: str | None = None
     rows_written: Mapping[str, int] | None = None
@@ -119,6 +121,7 @@ class MergeResult:
             body["dry_run"] = True
             body["merge_conflicts"] = [conflict.to_json() for conflict in self.conflicts]
             body["changes"] = [change.to_json() for change in self.changes]
+            body["checked"] = self.checked
         if self.branch_deleted is not None:
             body["branch_deleted"] = self.branch_deleted
         if self.branch_delete_error is not None:
@@ -276,7 +279,7 @@ class Merge:
         plan = plan_merge(
             preparer, self._repository, meeting.states, merge.rules(target), checked=checked
         )
-        return replace(result, conflicts=plan.conflicts, changes=plan.changes())
+        return replace(result, conflicts=plan.conflicts, changes=plan.changes(), checked=checked)
 
     def _meet(self, attempt: Attempt) -> _Meeting:
         """Where the two histories meet, and what that makes of the merge."""
