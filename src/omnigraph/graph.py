@@ -31,8 +31,8 @@ from omnigraph.schema import AcceptedSchema, accept_schema
 from omnigraph.spark.methods import SparkMethods
 from omnigraph.storage.columns import Fill
 from omnigraph.storage.indexing import Build
+from omnigraph.storage.locating import membership
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.staging import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt

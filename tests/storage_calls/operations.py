@@ -9,7 +9,7 @@ from tests.storage_calls.histories import WRITTEN
 
 import omnigraph
 from omnigraph.graph import Graph
-from omnigraph.storage import tables
+from omnigraph.storage import lance_session
 
 CLASSES = ("GET", "HEAD", "PUT", "LIST", "DELETE")
 
@@ -41,7 +41,7 @@ class Operation:
 
 def _forget_caches(subject: Subject, n: int) -> None:
     """What a new process starts with."""
-    tables._session = None
+    lance_session._session = None
 
 
 def _open(subject: Subject, n: int) -> None:

@@ -32,7 +32,7 @@ from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.delta import common_ancestor, touched_fragments
 from omnigraph.storage.fingerprints import may_hold
 from omnigraph.storage.lance_errors import TableNotFound
-from omnigraph.storage.staging import membership
+from omnigraph.storage.locating import membership
 from omnigraph.storage.tables import PinnedTable, TableRef
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema
 from omnigraph.storage.blobs import EXTERNAL_KIND
 from omnigraph.storage.lance_errors import translated
-from omnigraph.storage.staging import value_filter
+from omnigraph.storage.locating import value_filter
 from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 CHUNK_BYTES: Final = 1 << 20

@@ -16,7 +16,7 @@ from omnigraph.read.adjacency import Hits
 from omnigraph.read.tables import CachedEdges, CachedNodes, Direction
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.staging import membership
+from omnigraph.storage.locating import membership
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,11 +21,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
-from omnigraph.frozen import frozen
 from omnigraph.storage.blobs import blob_array, blob_values, is_blob_type
 from omnigraph.storage.delta import rows_at
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
+from omnigraph.storage.locating import Located, as_array, locate
 from omnigraph.storage.places import addresses
 from omnigraph.storage.tables import ROW_ID, PinnedTable, StagedWrite
 
@@ -33,60 +33,10 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
 HIDDEN_BLOB_BYTES_MAX = 64 << 20
 """Bytes of dropped blobs that one write carries along: they are held in memory for it."""
 FRAGMENT_SHIFT = 32
 _OFFSET_MASK = 0xFFFF_FFFF
-
-
-@frozen
-class Located:
-    """Where given ids are stored: parallel arrays, in storage order."""
-
-    ids: pa.ChunkedArray
-    row_ids: np.ndarray[Any, Any]
-    addresses: np.ndarray[Any, Any]
-
-    def __len__(self) -> int:
-        return len(self.row_ids)
-
-
-def locate(table: PinnedTable, ids: pa.ChunkedArray | pa.Array) -> Located:
-    """Find the stored rows of these ids (those that exist)."""
-    import pyarrow.compute as pc
-
-    if len(ids) == 0 or table.rows == 0:
-        return _located(table.schema.field("id").type)
-    condition = membership("id", ids)
-    found = table.scan(["id"], condition, with_row_id=True, with_row_address=True)
-    if condition is None:
-        found = found.filter(pc.is_in(found["id"], value_set=_as_array(ids)))
-    return Located(found["id"], found["_rowid"].to_numpy(), found["_rowaddr"].to_numpy())
-
-
-def membership(column: str, ids: pa.ChunkedArray | pa.Array) -> str | None:
-    """A filter that an index can serve; None when there are so many ids that a scan is cheaper."""
-    if len(ids) > ID_LOOKUP_MAX:
-        return None
-    return f"{column} IN ({', '.join(_literal(i) for i in ids.to_pylist())})"
-
-
-def value_filter(column: str, values: pa.Array) -> str | None:
-    """``membership`` for values of any type; None when a scan is cheaper or the only exact way."""
-    import pyarrow as pa
-
-    if len(values) > ID_LOOKUP_MAX or not len(values):
-        return None
-    name = f"`{column}`"
-    if pa.types.is_string(values.type):
-        return f"{name} IN ({', '.join(_literal(i) for i in values.to_pylist())})"
-    if pa.types.is_integer(values.type):
-        numbers = values.to_pylist()
-        # Lance reads literals beyond 63 bits as floats.
-        if all(abs(number) < 2**63 for number in numbers):
-            return f"{name} IN ({', '.join(str(number) for number in numbers)})"
-    return None
 
 
 def stage_insert(
@@ -150,8 +100,8 @@ def stage_change(
     import pyarrow.compute as pc
 
     _require_distinct(rows, type_key)
-    deleted = _as_array(deleted_ids)
-    written = pc.is_in(deleted, value_set=_as_array(rows["id"]))
+    deleted = as_array(deleted_ids)
+    written = pc.is_in(deleted, value_set=as_array(rows["id"]))
     return _stage(
         table,
         "change",
@@ -385,7 +335,7 @@ def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, An
         return rows
     names = [field.name for field in table.hidden]
     found = pa.concat_tables(rows_at(table, replaced, ["id", *names]))
-    at = pc.index_in(rows["id"], value_set=_as_array(found["id"]))
+    at = pc.index_in(rows["id"], value_set=as_array(found["id"]))
     for field in table.hidden:
         column: Any = found[field.name]
         if not is_blob_type(field.type):
@@ -429,21 +379,3 @@ def _known(table: PinnedTable, row_ids: pa.Array) -> Located | None:
         return None
     unknown: Any = None  # nobody asks for their ids
     return Located(unknown, row_ids.to_numpy(), addresses(table, row_ids))
-
-
-def _located(id_type: pa.DataType) -> Located:
-    import numpy as np
-    import pyarrow as pa
-
-    nothing = np.empty(0, dtype=np.uint64)
-    return Located(pa.chunked_array([], type=id_type), nothing, nothing)
-
-
-def _as_array(values: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.Array:
-    import pyarrow as pa
-
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

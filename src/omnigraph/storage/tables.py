@@ -25,6 +25,7 @@ from omnigraph.frozen import frozen
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
+from omnigraph.storage.lance_session import lance_session
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.written import require_whole
@@ -34,35 +35,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HANDLES_MAX = 512  # open handles kept per graph; each is a few KiB plus shared caches
-INDEX_CACHE_BYTES = 256 << 20  # one Lance session serves the whole process
-METADATA_CACHE_BYTES = 256 << 20
 OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
 ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
 HIDDEN_PREFIX = "#"  # of columns that a table keeps but shows nobody; no property is called so
 _VERSION_MAX = 2**64 - 1
 
-_session: Any = None
-_session_lock = threading.Lock()
-
 
 def operation_properties(operation_id: str, kind: str) -> dict[str, str]:
     """What every table transaction of a write carries: recovery knows it again by this."""
     return {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: kind}
-
-
-def lance_session() -> Any:
-    """The process-wide Lance session: one bounded cache for every table of every graph."""
-    global _session
-    with _session_lock:
-        if _session is None:
-            from lance.dataset import Session
-
-            _session = Session(
-                index_cache_size_bytes=INDEX_CACHE_BYTES,
-                metadata_cache_size_bytes=METADATA_CACHE_BYTES,
-            )
-        return _session
 
 
 @frozen

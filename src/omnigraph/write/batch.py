@@ -25,7 +25,7 @@ from omnigraph.ids import new_ulid
 from omnigraph.manifest.rows import Commit
 from omnigraph.schema import EdgeType, NodeType, entity_id
 from omnigraph.storage.blobs import complete_rows
-from omnigraph.storage.staging import locate
+from omnigraph.storage.locating import locate
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints.spelling import as_array, as_integers
 from omnigraph.query.ast import ComparisonOperator
-from omnigraph.storage.staging import value_filter
+from omnigraph.storage.locating import value_filter
 from omnigraph.types import PropertyType
 
 if TYPE_CHECKING:

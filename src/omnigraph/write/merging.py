@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from omnigraph.manifest.repository import Repository
 from omnigraph.read.delta import Side, State, type_delta
 from omnigraph.storage.delta import NEW, OLD
-from omnigraph.storage.staging import locate
+from omnigraph.storage.locating import locate
 from omnigraph.write.conflicts import MergeConflict
 from omnigraph.write.deciding import (
     SIDES,

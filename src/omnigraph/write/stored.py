@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.storage.staging import value_filter
+from omnigraph.storage.locating import value_filter
 from omnigraph.storage.tables import PinnedTable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from omnigraph.read.fsck.tables import TableCheck
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.blobs import blob_values, is_blob_type
 from omnigraph.storage.lance_errors import translated
-from omnigraph.storage.staging import value_filter
+from omnigraph.storage.locating import value_filter
 from omnigraph.storage.tables import PinnedTable
 
 if TYPE_CHECKING:

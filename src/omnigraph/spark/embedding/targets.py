@@ -15,7 +15,7 @@ from omnigraph.manifest.rows import Commit
 from omnigraph.read.delta import State, paired_types, type_delta
 from omnigraph.read.engine import Reader
 from omnigraph.schema import AcceptedSchema, NodeType
-from omnigraph.storage.staging import membership
+from omnigraph.storage.locating import membership
 
 if TYPE_CHECKING:
     import pyarrow as pa

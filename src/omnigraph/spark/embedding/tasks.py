@@ -12,7 +12,7 @@ from omnigraph.embed.provider import Provider, checked_unit
 from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.embedding.targets import Target, TypeTargets
 from omnigraph.spark.shares import open_table
-from omnigraph.storage.staging import membership
+from omnigraph.storage.locating import membership
 from omnigraph.storage.tables import PinnedTable, TableRef
 
 if TYPE_CHECKING:

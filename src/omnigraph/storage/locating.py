@@ -1,0 +1,82 @@
+"""Finding stored rows by values: by an index as long as there are few, by one scan otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.frozen import frozen
+from omnigraph.storage.tables import PinnedTable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
+
+
+@frozen
+class Located:
+    """Where given ids are stored: parallel arrays, in storage order."""
+
+    ids: pa.ChunkedArray
+    row_ids: np.ndarray[Any, Any]
+    addresses: np.ndarray[Any, Any]
+
+    def __len__(self) -> int:
+        return len(self.row_ids)
+
+
+def locate(table: PinnedTable, ids: pa.ChunkedArray | pa.Array) -> Located:
+    """Find the stored rows of these ids (those that exist)."""
+    import pyarrow.compute as pc
+
+    if len(ids) == 0 or table.rows == 0:
+        return _located(table.schema.field("id").type)
+    condition = membership("id", ids)
+    found = table.scan(["id"], condition, with_row_id=True, with_row_address=True)
+    if condition is None:
+        found = found.filter(pc.is_in(found["id"], value_set=as_array(ids)))
+    return Located(found["id"], found["_rowid"].to_numpy(), found["_rowaddr"].to_numpy())
+
+
+def membership(column: str, ids: pa.ChunkedArray | pa.Array) -> str | None:
+    """A filter that an index can serve; None when there are so many ids that a scan is cheaper."""
+    if len(ids) > ID_LOOKUP_MAX:
+        return None
+    return f"{column} IN ({', '.join(_literal(i) for i in ids.to_pylist())})"
+
+
+def value_filter(column: str, values: pa.Array) -> str | None:
+    """``membership`` for values of any type; None when a scan is cheaper or the only exact way."""
+    import pyarrow as pa
+
+    if len(values) > ID_LOOKUP_MAX or not len(values):
+        return None
+    name = f"`{column}`"
+    if pa.types.is_string(values.type):
+        return f"{name} IN ({', '.join(_literal(i) for i in values.to_pylist())})"
+    if pa.types.is_integer(values.type):
+        numbers = values.to_pylist()
+        # Lance reads literals beyond 63 bits as floats.
+        if all(abs(number) < 2**63 for number in numbers):
+            return f"{name} IN ({', '.join(str(number) for number in numbers)})"
+    return None
+
+
+def _located(id_type: pa.DataType) -> Located:
+    import numpy as np
+    import pyarrow as pa
+
+    nothing = np.empty(0, dtype=np.uint64)
+    return Located(pa.chunked_array([], type=id_type), nothing, nothing)
+
+
+def as_array(values: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.Array:
+    import pyarrow as pa
+
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
