@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.ids import new_ulid
-from omnigraph.storage.columns import ColumnChange, hidden_name, stage_columns
+from omnigraph.schema import accept_schema
+from omnigraph.storage.columns import ColumnChange, fill_here, hidden_name, stage_columns
 from omnigraph.storage.field_ids import FieldSchema
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import open_objects
+from omnigraph.storage.older import OlderRows
 from omnigraph.storage.staging import stage_delete, stage_insert, stage_update
 from omnigraph.storage.tables import PinnedTable, TableStore
 
@@ -56,7 +59,7 @@ def evolve(store: TableStore, table: PinnedTable, *changes: ColumnChange) -> Pin
     def fork() -> PinnedTable:
         return store.open(store.fork(table.ref, new_ulid()))
 
-    moved = store.commit(stage_columns(store, table, changes, {}, fork))
+    moved = store.commit(stage_columns(store, table, changes, {}, fork, fill_here))
     moved.dataset.validate()
     return moved
 
@@ -70,15 +73,20 @@ def column(table: PinnedTable, name: str) -> dict[str, Any]:
     return {row["id"]: row[name] for row in found}
 
 
+def given(value: int) -> OlderRows:
+    """What rows have of a property ``note`` that came after them."""
+    newer = accept_schema("node T { note: I64 }", mint=new_ulid).nodes["T"]
+    item = replace(newer.properties["note"], fill=value)
+    return OlderRows(item, newer, replace(newer, properties={}))
+
+
 CHANGES = {
     "rename": ColumnChange("name", pa.field("title", pa.string())),
     "hide": ColumnChange("tags", pa.field(hidden_name("T"), pa.list_(pa.string()))),
     "drop": ColumnChange("age", None),
     "relax": ColumnChange("age", pa.field("age", pa.int32(), nullable=True)),
     "add": ColumnChange(None, pa.field("note", pa.list_(pa.int64()))),
-    "add with a value": ColumnChange(
-        None, pa.field("note", pa.int64(), nullable=False), pa.scalar(7)
-    ),
+    "add with a value": ColumnChange(None, pa.field("note", pa.int64(), nullable=False), given(7)),
     "widen": ColumnChange("age", pa.field("age", pa.int64(), nullable=False), cast=True),
 }
 
