@@ -14,7 +14,7 @@ from omnigraph.manifest.rows import Commit
 from omnigraph.read.delta import Op
 from omnigraph.storage.lance_errors import TableNotFound
 
-BATCH_EVENTS: Final = 16
+BATCH_EVENTS: Final = 32
 BATCH_EVENTS_MAX: Final = 512
 """Commits are looked up in batches that grow: the first event comes soon, many come quickly."""
 PAGE_EVENTS_MAX: Final = 8_192

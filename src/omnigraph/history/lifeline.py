@@ -129,7 +129,9 @@ class Lifeline:
         owner = self._owner(at)
         columns = [*(column.name for column in owner.columns()), _WRITTEN]
         if fragment_ids is not None and _size(table, fragment_ids) <= READ_WHOLE_MAX:
-            rows = table.scan(columns, with_row_id=True, fragment_ids=fragment_ids)
+            rows = table.scan(
+                columns, with_row_id=True, fragment_ids=fragment_ids, batch_rows=READ_WHOLE_MAX
+            )
             rows = rows.filter(pc.equal(rows["id"], self.id))
         else:
             condition = membership("id", pa.array([self.id]))
