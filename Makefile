@@ -43,8 +43,10 @@ format: $(READY)  ## format the code
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix --quiet $(SOURCES)
 
-crash: $(READY)  ## kill processes at every failpoint and check the promises (up to 60 minutes)
-	@$(BIN)/python -m pytest tests/crash tests/spark -m crash
+crash: $(READY)  ## kill processes at every failpoint and check the promises (about an hour)
+	@$(BIN)/python -m pytest tests/crash/test_matrix.py -m crash & matrix=$$!; \
+	  $(BIN)/python -m pytest tests/crash tests/spark --ignore tests/crash/test_matrix.py -m crash; rest=$$?; \
+	  wait $$matrix && exit $$rest
 
 oracle: $(READY)  ## 20,000 random queries against brute force and DuckDB (about 20 minutes)
 	@OMNIGRAPH_ORACLE_QUERIES=20000 $(BIN)/python -m pytest tests/read/test_oracle.py -n 2
@@ -54,7 +56,7 @@ bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@$(BIN)/python -m benchmarks; met=$$?; $(BIN)/python -m benchmarks.plot && exit $$met
 	@$(BIN)/python -m pytest -m bench
 
-models: $(READY)  ## random histories, evolutions and loads against models, in full numbers (about 75 minutes)
+models: $(READY)  ## random histories, evolutions and loads against models, in full numbers
 	@OMNIGRAPH_TEST_HISTORIES=20000 $(BIN)/python -m pytest tests/write/test_three_way.py
 	@OMNIGRAPH_TEST_MERGES=500 OMNIGRAPH_EVOLUTION_SEQUENCES=100 $(BIN)/python -m pytest -n 2 \
 	  tests/write/test_merge_model.py tests/write/test_evolution_model.py

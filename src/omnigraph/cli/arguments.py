@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,12 @@ from omnigraph.errors import InvalidInput, PermissionDenied
 
 # A schema or query text is written by people; more than this is a wrong file.
 TEXT_BYTES_MAX = 16 * 1024 * 1024
+
+
+def several(flag: str, metavar: str, help: str) -> Any:
+    """An option that may be given more than once."""
+    return typer.Option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
+
 
 UriArgument = Annotated[
     str | None,

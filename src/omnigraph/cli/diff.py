@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import PageTokenOption, UriOption
+from omnigraph.cli.arguments import PageTokenOption, UriOption, several
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
@@ -22,14 +22,9 @@ app = noun("Show what sets two states of a graph apart.", single=True)
 _MARKS = {"insert": "+", "update": "~", "delete": "-"}
 _TARGET = "A branch, a tag, a commit id, or a time."
 
-
-def _several(flag: str, metavar: str, help: str) -> Any:
-    return typer.Option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
-
-
-KindOption = Annotated[list[str] | None, _several("--kind", "KIND", "Only node or edge.")]
-TypeOption = Annotated[list[str] | None, _several("--type", "TYPE", "Only this type.")]
-OpOption = Annotated[list[str] | None, _several("--op", "OP", "Only insert, update or delete.")]
+KindOption = Annotated[list[str] | None, several("--kind", "KIND", "Only node or edge.")]
+TypeOption = Annotated[list[str] | None, several("--type", "TYPE", "Only this type.")]
+OpOption = Annotated[list[str] | None, several("--op", "OP", "Only insert, update or delete.")]
 
 
 @command(app, data_verb("diff", actor=False))

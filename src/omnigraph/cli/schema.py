@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnigraph.cli.arguments import BranchOption, UriArgument, read_text
+from omnigraph.cli.arguments import BranchOption, UriArgument, read_text, several
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import data_verb, direct_verb
@@ -34,30 +34,23 @@ DataLossOption = Annotated[
 ]
 BackfillOption = Annotated[
     list[str] | None,
-    typer.Option(
+    several(
         "--backfill",
-        metavar="TYPE.PROPERTY=JSON",
-        help="The value of a new property for what exists already. May be repeated.",
-        show_default=False,
+        "TYPE.PROPERTY=JSON",
+        "The value of a new property for what exists already.",
     ),
 ]
 ComputeOption = Annotated[
     list[str] | None,
-    typer.Option(
+    several(
         "--compute",
-        metavar="TYPE.PROPERTY=EXPRESSION",
-        help="A new property, for what exists already, made of other properties. May be repeated.",
-        show_default=False,
+        "TYPE.PROPERTY=EXPRESSION",
+        "A new property, for what exists already, made of other properties.",
     ),
 ]
 UndropOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--undrop",
-        metavar="NAME",
-        help="Bring back a dropped type, or property as TYPE.PROPERTY. May be repeated.",
-        show_default=False,
-    ),
+    several("--undrop", "NAME", "Bring back a dropped type, or property as TYPE.PROPERTY."),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnigraph.cli.arguments import read_text
+from omnigraph.cli.arguments import read_text, several
 from omnigraph.cli.frame import Call
 from omnigraph.errors import InvalidInput
 from omnigraph.storage.locations import Location
@@ -20,12 +20,7 @@ MessageOption = Annotated[
 ]
 MetadataOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--meta",
-        metavar="KEY=VALUE",
-        help="Kept with the commit. May be repeated.",
-        show_default=False,
-    ),
+    several("--meta", "KEY=VALUE", "Kept with the commit."),
 ]
 IfCommitOption = Annotated[
     str | None,

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.calendar import DAY_MS
-from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import InvalidValue
-from omnigraph.storage.arrow_schema import stored_array
+from omnigraph.storage.arrays import as_array, stored_array
 from omnigraph.types import PropertyType
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from omnigraph.constraints.image import (
     present,
     without,
 )
-from omnigraph.constraints.spelling import as_array
 from omnigraph.constraints.violations import Report, Violation
 from omnigraph.schema import AcceptedSchema, Cardinality, EdgeType
+from omnigraph.storage.arrays import as_array
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from omnigraph.constraints.spelling import as_array
+from omnigraph.storage.arrays import as_array
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.arrays import as_array, as_integers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,15 +33,6 @@ def spell_column(column: pa.ChunkedArray | pa.Array, kind: PropertyType) -> pa.A
         spelled = [None if value is None else spell(value) for value in values.to_pylist()]
         return pa.array(spelled, type=pa.string())
     return as_integers(values, family).cast(pa.string())
-
-
-def as_integers(values: Any, family: str) -> Any:
-    """Dates as days and instants as milliseconds; other columns as they are."""
-    import pyarrow as pa
-
-    if family == "date":
-        return values.cast(pa.int32())
-    return values.cast(pa.int64()) if family == "datetime" else values
 
 
 def derive_ids(node: NodeType, rows: pa.Table) -> pa.Array:
@@ -76,13 +68,6 @@ def tuple_keys(owner: NodeType | EdgeType, columns: Sequence[str], rows: pa.Tabl
     for column in spelled:  # the length in front keeps ("a", "bc") apart from ("ab", "c")
         parts += [pc.binary_length(column).cast(pa.string()), column]
     return pc.binary_join_element_wise(*parts, ":")
-
-
-def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """One contiguous array."""
-    import pyarrow as pa
-
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def shown_value(owner: NodeType | EdgeType, rows: pa.Table, name: str, at: int) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.constraints.image import StoredTypes, TypeImage, present
-from omnigraph.constraints.spelling import as_array, shown_value, tuple_keys
+from omnigraph.constraints.spelling import shown_value, tuple_keys
 from omnigraph.constraints.violations import Report, Rule, Violation
 from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.arrays import as_array
 
 if TYPE_CHECKING:
     import pyarrow as pa

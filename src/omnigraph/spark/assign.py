@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import InvalidInput
 from omnigraph.schema import NodeType
 from omnigraph.spark.parts import Part
+from omnigraph.storage.arrays import as_array
 from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.places import ADDRESS
 from omnigraph.storage.staging import with_hidden, write_rows

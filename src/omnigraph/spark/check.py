@@ -22,13 +22,13 @@ from omnigraph.constraints.edges import (
     vanished,
 )
 from omnigraph.constraints.image import empty_ids, last_per_id, without
-from omnigraph.constraints.spelling import as_array
 from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
 from omnigraph.schema import Cardinality, EdgeType, NodeType
 from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
 from omnigraph.spark.stage import FINAL, Site, shelve_values, without_places
 from omnigraph.spark.stored import StoredBucket, shelve_stored_values
+from omnigraph.storage.arrays import as_array
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.places import ADDRESS
 from omnigraph.storage.staging import with_hidden, write_rows

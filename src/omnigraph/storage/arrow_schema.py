@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,16 +39,3 @@ def column_field(name: str, type_: PropertyType, property_id: str | None) -> pa.
     return pa.field(
         name, type_.arrow_type(), nullable=type_.nullable, metadata={PROPERTY_ID: property_id}
     )
-
-
-def stored_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
-    """Stored values of any property but a Blob as a column of its physical type."""
-    import pyarrow as pa
-
-    physical = kind.arrow_type()
-    if kind.scalar.family not in ("date", "datetime"):
-        return pa.array(values, type=physical)
-    integers = pa.int32() if kind.scalar.family == "date" else pa.int64()
-    if kind.is_list:
-        integers = pa.list_(pa.field("item", integers))
-    return pa.array(values, type=integers).cast(physical)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.frozen import frozen
+from omnigraph.storage.arrays import as_array
 from omnigraph.storage.tables import PinnedTable
 
 if TYPE_CHECKING:
@@ -70,12 +70,6 @@ def _located(id_type: pa.DataType) -> Located:
 
     nothing = np.empty(0, dtype=np.uint64)
     return Located(pa.chunked_array([], type=id_type), nothing, nothing)
-
-
-def as_array(values: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.Array:
-    import pyarrow as pa
-
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _literal(text: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from omnigraph.storage.arrow_schema import stored_array
+from omnigraph.storage.arrays import as_integers, stored_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.schema import EdgeType, NodeType, Property
+    from omnigraph.types import PropertyType
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,9 @@ class OlderRows:
                 return pa.nulls(rows.num_rows)
             return stored_array(kind, [self.item.fill]).take(np.zeros(rows.num_rows, np.int64))
         names, parts = self._sources()
-        columns = {key: _operands(rows[name]) for key, name in names.items()}
-        columns |= {key: _operands(part.values(rows)) for key, part in parts.items()}
+        older = self.older.properties
+        columns = {key: _operands(rows[n], older[n].type) for key, n in names.items()}
+        columns |= {key: _operands(p.values(rows), p.item.type) for key, p in parts.items()}
         for key in computed.sources():  # what was dropped since is not there any more
             columns.setdefault(key, [None] * rows.num_rows)
         return stored_array(kind, computed.values(kind, columns, rows.num_rows))
@@ -64,10 +66,6 @@ class OlderRows:
         )
 
 
-def _operands(column: pa.Array | pa.ChunkedArray) -> list[object]:
+def _operands(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> list[object]:
     """Stored values as expressions have them: dates and instants are numbers."""
-    import pyarrow as pa
-
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
-    return list(column.to_pylist())
+    return list(as_integers(column, kind.scalar.family).to_pylist())

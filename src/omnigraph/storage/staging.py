@@ -21,11 +21,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import KeyConflict
+from omnigraph.storage.arrays import as_array
 from omnigraph.storage.blobs import blob_array, blob_values, is_blob_type
 from omnigraph.storage.delta import rows_at
 from omnigraph.storage.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance_errors import translated
-from omnigraph.storage.locating import Located, as_array, locate
+from omnigraph.storage.locating import Located, locate
 from omnigraph.storage.places import addresses
 from omnigraph.storage.tables import ROW_ID, PinnedTable, StagedWrite
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.edges import ends
 from omnigraph.constraints.rows import report_rows
-from omnigraph.constraints.spelling import as_array, derive_ids
+from omnigraph.constraints.spelling import derive_ids
 from omnigraph.errors import InvalidValue
 from omnigraph.ids import new_ulids
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.storage.arrays import as_array
 
 if TYPE_CHECKING:
     import pyarrow as pa

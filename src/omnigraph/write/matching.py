@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.constraints.spelling import as_array, as_integers
 from omnigraph.query.ast import ComparisonOperator
+from omnigraph.storage.arrays import as_array, as_integers
 from omnigraph.storage.locating import value_filter
 from omnigraph.types import PropertyType
 

@@ -10,9 +10,9 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints.image import last_per_id, without
-from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import ResourceLimit
 from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.arrays import as_array
 from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.tables import ROW_ID, PinnedTable
 from omnigraph.write.matching import Condition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, InvalidValue
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.arrow_schema import stored_array
+from omnigraph.storage.arrays import stored_array
 from omnigraph.storage.blobs import blob_array
 from omnigraph.syntax import did_you_mean
 from omnigraph.types import PropertyType

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints.edges import ends
-from omnigraph.constraints.spelling import as_array
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -26,6 +25,7 @@ from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.exchange import BUCKETS_MAX, Shelf, Shelving, bucket_paths, read_bucket
 from omnigraph.spark.shares import fragment_groups, open_table
 from omnigraph.spark.tasks import Tasks
+from omnigraph.storage.arrays import as_array
 from omnigraph.storage.tables import TableRef
 
 if TYPE_CHECKING:
