@@ -169,6 +169,63 @@ def test_a_property_that_came_later_was_null_before(people: Graph) -> None:
     assert told(people, "Person", "ana") == [("update", "after"), ("insert", "people")]
 
 
+class TestReadingAhead:
+    """Steps back over rows that were written alone are read together."""
+
+    def test_many_changes_take_few_reads(self, people: Graph) -> None:
+        for age in range(40):
+            write(people, f"to {age}", age=age)
+        list(people.history("Person", "ana"))
+        counters = people._repository.tables.counters
+        before = counters.scans
+
+        events = list(people.history("Person", "ana"))
+
+        assert [e.after and e.after["properties"]["age"] for e in events] == [
+            *range(39, -1, -1),
+            30,
+        ]
+        assert [e.before and e.before["properties"]["age"] for e in events[:-1]] == [
+            *range(38, -1, -1),
+            30,
+        ]
+        assert counters.scans - before < 20
+
+    def test_a_lone_row_of_another_is_not_taken_for_the_entity(self, people: Graph) -> None:
+        for age in range(4):
+            with people.write(message=f"bo to {age}") as w:
+                w.update("Person", "bo", {"age": age})
+        with people.write(message="cy for bo") as w:
+            w.delete("Person", "bo")
+            w.insert("Person", {"name": "cy", "age": 0})
+        for age in range(1, 6):
+            with people.write(message=f"cy to {age}") as w:
+                w.update("Person", "cy", {"age": age})
+
+        assert told(people, "Person", "cy") == [
+            *(("update", f"cy to {age}") for age in range(5, 0, -1)),
+            ("insert", "cy for bo"),
+        ]
+        assert told(people, "Person", "bo")[:2] == [("delete", "cy for bo"), ("update", "bo to 3")]
+
+    def test_each_state_is_read_with_the_schema_it_had(self, people: Graph) -> None:
+        for age in range(5):
+            write(people, f"to {age}", age=age)
+        people.apply_schema(PEOPLE.replace("age: I32?", "age: I64?\n    rank: I64?"))
+        for rank in range(5):
+            write(people, f"rank {rank}", rank=rank)
+
+        events = list(people.history("Person", "ana"))
+
+        assert [e.commit.message for e in events] == [
+            *(f"rank {rank}" for rank in range(4, -1, -1)),
+            *(f"to {age}" for age in range(4, -1, -1)),
+            "people",
+        ]
+        assert events[0].after == {"properties": {"age": 4, "name": "ana", "rank": 4}}
+        assert events[6].after == {"properties": {"age": 3, "name": "ana"}}
+
+
 class TestPages:
     def test_pages_put_together_are_the_history(self, people: Graph) -> None:
         for value in range(5):

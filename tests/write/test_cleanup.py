@@ -121,6 +121,19 @@ def test_X_40_X_42_what_is_outside_the_limits_is_gone_and_says_so(graph: Graph) 
     assert not broken_promises(graph.uri)
 
 
+def test_X_42_the_newest_of_a_history_are_read_though_the_older_are_gone(graph: Graph) -> None:
+    for age in range(20, 32):
+        with graph.write() as w:
+            w.update("Person", "ana", {"age": age})
+    commits = [event.commit for event in graph.history("Person", "ana")]
+    graph.cleanup(keep=6, confirm=True)
+    fresh = reopened(graph)
+    page = fresh.history("Person", "ana").page(4)
+    assert [event.commit for event in page.events] == commits[:4]
+    with pytest.raises(HistoryReclaimed):
+        list(fresh.history("Person", "ana"))
+
+
 def test_X_42_the_feed_reports_the_gap_and_goes_on_after_it(graph: Graph) -> None:
     commits = graph.commits()
     graph.cleanup(keep=2, confirm=True)

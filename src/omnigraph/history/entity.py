@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Any, Final
 
 from omnigraph.errors import EntityNotFound, InvalidInput, ResourceLimit
-from omnigraph.history.lifeline import Lifeline, Moved, Seen
+from omnigraph.history.lifeline import Lifeline, Moved
+from omnigraph.history.sightings import Seen
 from omnigraph.history.tokens import Scope
 from omnigraph.manifest.rows import Commit
 from omnigraph.read.delta import Op

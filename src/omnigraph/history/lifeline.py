@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from omnigraph.errors import CommitNotFound, HistoryReclaimed
+from omnigraph.history.sightings import Seen, read_whole, search
 from omnigraph.history.window import Schemas
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -26,35 +27,21 @@ from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.targets import locate_commit
 from omnigraph.manifest.timeline import Track
 from omnigraph.read.delta import Op
-from omnigraph.read.diff import image_of
-from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.delta import common_ancestor, touched_fragments
 from omnigraph.storage.fingerprints import may_hold
 from omnigraph.storage.lance_errors import TableNotFound
-from omnigraph.storage.locating import membership
+from omnigraph.storage.stamps import only_writer
 from omnigraph.storage.tables import PinnedTable, TableRef
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PINS_READ: Final = 64
 PINS_READ_MAX: Final = 4_096
 """Published versions whose rows are fetched together while looking for a removal: ever more."""
 READ_WHOLE_MAX: Final = 1_024
 """Rows that are read quicker than Lance plans a search among them."""
-_WRITTEN: Final = "_row_last_updated_at_version"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An entity as one version holds it."""
-
-    written: int
-    """The version of the table that wrote it."""
-    image: dict[str, Any]
-    values: dict[str, str]
-    """By identity of the property (ends by name), each in its exact spelling."""
+AHEAD_FIRST: Final = 4
+AHEAD_MAX: Final = 64
+"""Steps back that are read together, when where they lead can be told beforehand: ever more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +79,8 @@ class Lifeline:
     owner: NodeType | EdgeType
     id: str
     _pins: dict[int, TablePin] = field(default_factory=dict)
+    _ahead: dict[int, Seen | None] = field(default_factory=dict)
+    _ahead_size: int = AHEAD_FIRST
 
     def moves(self, until: int | None = None) -> Iterator[Moved]:
         """Every change, newest first; ``until`` begins before the version at a position."""
@@ -120,23 +109,9 @@ class Lifeline:
                 yield move
             at, seen = made - 1, earlier
 
-    def find(self, at: int, fragment_ids: Sequence[int] | None = None) -> Seen | None:
-        """The entity at a position, looked up by id; ``fragment_ids`` are where it may be."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        table = self.repository.tables.open(self.ref(at))
-        owner = self._owner(at)
-        columns = [*(column.name for column in owner.columns()), _WRITTEN]
-        if fragment_ids is not None and _size(table, fragment_ids) <= READ_WHOLE_MAX:
-            rows = table.scan(
-                columns, with_row_id=True, fragment_ids=fragment_ids, batch_rows=READ_WHOLE_MAX
-            )
-            rows = rows.filter(pc.equal(rows["id"], self.id))
-        else:
-            condition = membership("id", pa.array([self.id]))
-            rows = table.scan(columns, condition, with_row_id=True, fragment_ids=fragment_ids)
-        return self._seen(owner, table, rows)
+    def find(self, at: int) -> Seen | None:
+        """The entity at a position, looked up by id."""
+        return search(self._owner(at), self._table(at), self.id)
 
     def at_commit(self, commit_id: str) -> tuple[Lifeline, int] | None:
         """The same entity on the branch that made a commit, and how many versions it had then.
@@ -166,10 +141,64 @@ class Lifeline:
             return None
         if made == start:
             return self.find(made - 1)
-        tables = self.repository.tables
-        before, after = tables.open(self.ref(made - 1)), tables.open(self.ref(made))
-        touched = touched_fragments(before, after)
-        return self.find(made - 1, touched) if touched else None
+        at = made - 1
+        touched = self._touched(at)
+        if not touched:
+            return None
+        if self._size(at, touched) > READ_WHOLE_MAX:
+            return search(self._owner(at), self._table(at), self.id, touched)
+        if at not in self._ahead:
+            steps = self._coming(at, touched)
+            parts = [(self._table(step), ids) for step, ids in steps.items()]
+            seen = read_whole(self._owner(at), parts, self.id)
+            self._ahead = dict(zip(steps, seen, strict=True))
+        return self._ahead[at]
+
+    def _coming(self, at: int, touched: Sequence[int]) -> dict[int, Sequence[int]]:
+        """Positions that the walk comes to from here on, with the fragments to look into.
+
+        The lone row of a fragment is taken for the entity's, so that what wrote it is known before
+        it is read. A wrong guess reads in vain, no more: the walk follows what it has seen.
+        """
+        steps = {at: touched}
+        size, self._ahead_size = self._ahead_size, min(2 * self._ahead_size, AHEAD_MAX)
+        owner, dataset = self._owner(at), self.ref(at).dataset_path
+        if any(column.type.is_blob for column in owner.columns()):
+            return steps  # whose values are read by row id, from one version
+        while len(steps) < size:
+            found = self._guessed(at, touched)
+            if found is None:
+                break
+            at, touched = found
+            known = {fragment_id for ids in steps.values() for fragment_id in ids}
+            same = self.ref(at).dataset_path == dataset and self._owner(at) == owner
+            if not same or known.intersection(touched) or self._size(at, touched) > READ_WHOLE_MAX:
+                break
+            steps[at] = touched
+        return steps
+
+    def _guessed(self, at: int, fragment_ids: Sequence[int]) -> tuple[int, list[int]] | None:
+        """The step before, if the entity is the only one in the fragments of this step."""
+        if self._size(at, fragment_ids) != 1:
+            return None
+        written = only_writer(self._table(at).fragments[fragment_ids[0]])
+        start = self._run_start(at)
+        made = start if written is None else self._first_since(written, start, at)
+        if made == start:
+            return None
+        try:
+            touched = self._touched(made - 1)
+        except TableNotFound:
+            return None  # cleaned up; the walk may end before it gets there
+        return (made - 1, touched) if touched else None
+
+    def _touched(self, at: int) -> list[int]:
+        """The fragments at a position from which a row may be missing at the next."""
+        return touched_fragments(self._table(at), self._table(at + 1))
+
+    def _size(self, at: int, fragment_ids: Sequence[int]) -> int:
+        fragments = self._table(at).fragments
+        return sum(fragments[fragment_id].physical_rows for fragment_id in fragment_ids)
 
     def _last_seen(self, at: int) -> tuple[int, Seen | None]:
         """The newest older position at which the entity existed; -1 when it never did."""
@@ -219,6 +248,9 @@ class Lifeline:
     def ref(self, at: int) -> TableRef:
         return ref_at(self.track.names[at])
 
+    def _table(self, at: int) -> PinnedTable:
+        return self.repository.tables.open(self.ref(at))
+
     @cached_property
     def _breaks(self) -> list[int]:
         """Positions of versions that do not descend from the one published before them."""
@@ -238,8 +270,6 @@ class Lifeline:
     def _run_start(self, at: int) -> int:
         return self._breaks[bisect_right(self._breaks, at) - 1]
 
-    # -- rows --------------------------------------------------------------------------------------
-
     def _owner(self, at: int) -> NodeType | EdgeType:
         """The type as the schema had it at a position."""
         if self._one_schema:
@@ -254,18 +284,3 @@ class Lifeline:
     @cached_property
     def _one_schema(self) -> bool:
         return sum(1 for _ in self.state.rows(Kind.SCHEMA)) == 1
-
-    def _seen(self, owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> Seen | None:
-        if not rows.num_rows:
-            return None
-        (row,) = images(owner, table, rows)
-        values = {
-            column.property_id or column.name: json.dumps(row[column.name])
-            for column in owner.columns()
-            if column.name != "id"
-        }
-        return Seen(rows[_WRITTEN][0].as_py(), image_of(row), values)
-
-
-def _size(table: PinnedTable, fragment_ids: Sequence[int]) -> int:
-    return sum(table.fragments[fragment_id].physical_rows for fragment_id in fragment_ids)

@@ -17,9 +17,8 @@ from omnigraph.manifest.legacy import Lineage, recorded_timeline
 from omnigraph.manifest.purged import Purged, PurgedPlaces
 from omnigraph.manifest.rows import CURRENT, HORIZON, Head, Kind, Row, TablePin, row_from_arrow
 from omnigraph.manifest.timeline import Timeline, read_timeline
-from omnigraph.storage.tables import PinnedTable, TableRef
+from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable, TableRef
 
-_FRAGMENT_SHIFT = 32
 Signature = tuple[int, int]  # physical rows and deleted rows: changes whenever a row goes away
 
 
@@ -32,7 +31,7 @@ class Stored:
 
     @property
     def fragment_id(self) -> int:
-        return self.address >> _FRAGMENT_SHIFT
+        return self.address >> FRAGMENT_SHIFT
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def state_after(
     current = {k: s for k, s in previous.current.items() if k not in removed}
     for offset, row in enumerate(written):
         if row.is_current:
-            current[row.object_id] = Stored(row, new_fragment << _FRAGMENT_SHIFT | offset)
+            current[row.object_id] = Stored(row, new_fragment << FRAGMENT_SHIFT | offset)
     return ManifestState(table, current, signatures, previous.known_timeline)
 
 

@@ -17,18 +17,16 @@ from omnigraph.read.tables import CachedEdges, CachedNodes, Direction
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.locating import membership
+from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from omnigraph.storage.tables import PinnedTable
 
 PROBE_IDS_MAX: Final = 500
 """More ids than this in one step cost more than loading the columns does."""
 PROBE_ROWS_MAX: Final = 4_096
 """More entities than this are not a first touch any more."""
-_FRAGMENT_SHIFT: Final = 32
-_OFFSET: Final = (1 << _FRAGMENT_SHIFT) - 1
+_OFFSET: Final = (1 << FRAGMENT_SHIFT) - 1
 
 
 class TooWide(Exception):
@@ -102,9 +100,9 @@ class ProbedTable:
     def _storage_positions(self, table: PinnedTable, addresses: Ints) -> Ints:
         """Places in scan order: by the fragment's place in the table, then within it."""
         place = {fragment: at for at, fragment in enumerate(table.fragments)}
-        fragments = (addresses >> _FRAGMENT_SHIFT).astype(np.int64)
+        fragments = (addresses >> FRAGMENT_SHIFT).astype(np.int64)
         ranks = np.array([place[int(f)] for f in fragments.tolist()], dtype=np.int64)
-        return np.asarray((ranks << _FRAGMENT_SHIFT) | (addresses & _OFFSET).astype(np.int64))
+        return np.asarray((ranks << FRAGMENT_SHIFT) | (addresses & _OFFSET).astype(np.int64))
 
 
 class ProbedNodes(ProbedTable):

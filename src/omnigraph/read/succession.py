@@ -15,11 +15,10 @@ from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints
 from omnigraph.storage.delta import SCAN_SHARE, rows_at
 from omnigraph.storage.places import ADDRESS
+from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from omnigraph.storage.tables import PinnedTable
 
 _NONE: Final = np.array([], dtype=np.int32)
 FRESH_SHARE: Final = 8
@@ -151,7 +150,7 @@ def _ids_at(table: PinnedTable, addresses: Ints) -> list[str]:
     if not len(addresses):
         return []
     if len(addresses) * SCAN_SHARE > table.rows:
-        fragments = np.unique(addresses >> np.uint64(32)).tolist()
+        fragments = np.unique(addresses >> np.uint64(FRAGMENT_SHIFT)).tolist()
         rows = table.scan(["id"], with_row_address=True, fragment_ids=fragments)
     else:
         rows = pa.concat_tables(rows_at(table, addresses, ["id"]))

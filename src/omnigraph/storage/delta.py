@@ -18,7 +18,7 @@ from omnigraph.errors import CorruptData
 from omnigraph.frozen import frozen
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import ADDRESS, addresses
-from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef, TableStore
+from omnigraph.storage.tables import FRAGMENT_SHIFT, ROW_ID, PinnedTable, TableRef, TableStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +113,7 @@ def rows_at(table: PinnedTable, places: Any, columns: Sequence[str]) -> Iterator
             condition,
             with_row_id=True,
             with_row_address=True,
-            fragment_ids=np.unique(part >> np.uint64(32)).tolist(),
+            fragment_ids=np.unique(part >> np.uint64(FRAGMENT_SHIFT)).tolist(),
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from omnigraph.errors import CorruptData
 from omnigraph.frozen import frozen
-from omnigraph.storage.tables import ROW_ID, PinnedTable
+from omnigraph.storage.tables import FRAGMENT_SHIFT, ROW_ID, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 ADDRESS: Final = "_rowaddr"
 BYTES_MAX: Final = 256 << 20
 """What is kept of all fragments together; a range takes next to nothing."""
-_FRAGMENT_SHIFT: Final = 32
 _Numbers = np.ndarray[Any, np.dtype[np.uint64]]
 
 
@@ -106,7 +105,7 @@ def _places(table: PinnedTable, wanted: _Numbers) -> tuple[_Numbers, int]:
         if not len(waiting):
             break
         there, offsets = _known.of(table.fragments[fragment_id]).offsets(wanted[waiting])
-        found[waiting[there]] = np.uint64(fragment_id << _FRAGMENT_SHIFT) + offsets
+        found[waiting[there]] = np.uint64(fragment_id << FRAGMENT_SHIFT) + offsets
         waiting = waiting[~there]
     return found, len(waiting)
 

@@ -38,6 +38,7 @@ HANDLES_MAX = 512  # open handles kept per graph; each is a few KiB plus shared 
 OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
 ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
+FRAGMENT_SHIFT = 32  # a row's address is its fragment's id, shifted, and its offset in there
 HIDDEN_PREFIX = "#"  # of columns that a table keeps but shows nobody; no property is called so
 _VERSION_MAX = 2**64 - 1
 
@@ -143,18 +144,19 @@ class PinnedTable:
         with_row_id: bool = False,
         with_row_address: bool = False,
         fragment_ids: Sequence[int] | None = None,
+        older: Sequence[tuple[PinnedTable, Sequence[int]]] = (),
         batch_rows: int | None = None,
     ) -> pa.Table:
         """Rows as an Arrow table, in storage order.
 
-        A small scan is quicker when ``batch_rows`` says that it is.
+        Beside some fragments of this version, those of ``older`` ones of the same dataset can be
+        read, as they were then. A small scan is quicker when ``batch_rows`` says that it is.
         """
         self.counters.scans += 1
-        chosen = (
-            None
-            if fragment_ids is None
-            else [self.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
-        )
+        chosen = None
+        if fragment_ids is not None:
+            parts = [(self, fragment_ids), *older]
+            chosen = [table.dataset.get_fragment(f) for table, ids in parts for f in ids]
         with translated(f"reading {self.ref.path}"):
             return self.dataset.scanner(
                 columns=self.schema.names if columns is None else list(columns),
