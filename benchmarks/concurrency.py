@@ -20,7 +20,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from benchmarks.engines import Engine
-from benchmarks.peers import SIZES, bench_folder
+from benchmarks.folders import bench_folder
+from benchmarks.peers import SIZES
 from benchmarks.people import GQ, make_files, parameters
 from benchmarks.record import percentile
 

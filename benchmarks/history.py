@@ -6,7 +6,7 @@ handle, as a server or a notebook holds one, and once of a handle that has just 
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any, Final
 
 import omnigraph
+from benchmarks.folders import bench_folder
 from benchmarks.record import progress, spread
 from omnigraph.graph import Graph
 from omnigraph.history.feed import POLL_COMMITS
@@ -41,17 +42,17 @@ BARS: Final = {
 
 
 def run() -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as directory:
-        few = _graph(Path(directory) / "few", COMMITS, FEW)
-        many = _graph(Path(directory) / "many", COMMITS, COMMITS)
-        long = _graph(Path(directory) / "long", LONG, 0)
-        branch = _branches(few)
+    with bench_folder("history") as folder:
+        few = _kept(folder / "few", COMMITS, FEW, READ)
+        many = _kept(folder / "many", COMMITS, COMMITS)
+        long = _kept(folder / "long", LONG, 0)
         loaded = long.commits()[-2].commit_id
         assert len(long.changes(start=f"after:{loaded}").blocks) == POLL_COMMITS
         assert sum(1 for _ in few.history("Person", "ana")) == FEW + 1
         assert sum(1 for _ in many.history("Person", "ana")) == COMMITS + 1
         reads = _alternating(
-            lambda: few.query(QUERY, branch="short"), lambda: few.query(QUERY, branch=branch)
+            lambda: few.query(QUERY, branch=_branch(READ[0])),
+            lambda: few.query(QUERY, branch=_branch(READ[1])),
         )
         return {
             "history_20_of_1000_ms": _times(lambda: list(few.history("Person", "ana"))),
@@ -69,8 +70,18 @@ def run() -> dict[str, Any]:
         }
 
 
-def _graph(place: Path, commits: int, changes: int) -> Graph:
-    """So many commits, of which so many change one person."""
+def _kept(place: Path, commits: int, changes: int, branches: tuple[int, ...] = ()) -> Graph:
+    """The graph at a place, which is made if it is not there."""
+    whole = place.with_suffix(".whole")
+    if not whole.exists():
+        shutil.rmtree(place, ignore_errors=True)
+        _make(place, commits, changes, branches)
+        whole.touch()
+    return omnigraph.open(place)
+
+
+def _make(place: Path, commits: int, changes: int, branches: tuple[int, ...]) -> None:
+    """So many commits, of which so many change one person; then branches of so many commits."""
     graph = omnigraph.init(place, SCHEMA)
     names = ["ana", *(f"p{number}" for number in range(PEOPLE))]
     graph.load({"Person": [{"name": name, "age": 0} for name in names]}, mode="append")
@@ -82,17 +93,15 @@ def _graph(place: Path, commits: int, changes: int) -> Graph:
             w.update("Person", name, {"age": number + 1})
         if number and number % 1_000 == 0:
             progress(f"  {number} commits")
-    return graph
-
-
-def _branches(graph: Graph) -> str:
-    """A branch with few commits of its own and one with many."""
-    for name, commits in zip(("short", "long"), READ, strict=True):
-        graph.create_branch(name)
-        for number in range(commits):
-            with graph.write(name) as w:
+    for length in branches:
+        graph.create_branch(_branch(length))
+        for number in range(length):
+            with graph.write(_branch(length)) as w:
                 w.update("Person", f"p{number % PEOPLE}", {"age": -number - 1})
-    return "long"
+
+
+def _branch(commits: int) -> str:
+    return f"of-{commits}"
 
 
 def _opened(graph: Graph) -> Graph:

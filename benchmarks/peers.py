@@ -4,7 +4,6 @@ Numbers are shares: our median time divided by the peer's, so 0.5 is twice as fa
 processes of their own (Kuzu and Ladybug cannot share one) and every engine gets the same parameters
 in the same turns. The first answers of all engines are compared before anything is measured.
 
-``OMNIGRAPH_BENCH_DIR`` names a folder where the loaded graphs stay for the next run;
 ``OMNIGRAPH_BENCH_SIZES`` (``small``, ``large`` or both) chooses the sizes.
 """
 
@@ -12,19 +11,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import islice
-from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from benchmarks.engines import Engine, Rows
+from benchmarks.folders import bench_folder
 from benchmarks.people import GQ, OPEN, make_files, parameters
 from benchmarks.record import progress, spread
 
-DIRECTORY_ENVIRONMENT: Final = "OMNIGRAPH_BENCH_DIR"
 SIZES_ENVIRONMENT: Final = "OMNIGRAPH_BENCH_SIZES"
 SIZES: Final = {"small": (200_000, 2_000_000), "large": (1_000_000, 10_000_000)}
 DATA: Final = "seeded people: 200k nodes and 2M edges (small), 1M and 10M (large)"
@@ -65,17 +62,6 @@ BARS: Final = {
     for query, both in FASTER.items()
     for peer, faster in zip(("kuzu", "ladybug"), both, strict=True)
 }
-
-
-@contextmanager
-def bench_folder(name: str) -> Iterator[Path]:
-    """Where loaded graphs are: a folder that stays when the environment names one."""
-    kept = os.environ.get(DIRECTORY_ENVIRONMENT)
-    if kept:
-        yield Path(kept) / name
-        return
-    with tempfile.TemporaryDirectory() as where:
-        yield Path(where) / name
 
 
 def run() -> dict[str, Any]:
