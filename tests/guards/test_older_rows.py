@@ -21,10 +21,8 @@ from tests.guards.support import (
 
 from omnigraph.storage import staging
 from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.stamps import only_writer
+from omnigraph.storage.stamps import WRITTEN, only_writer
 from omnigraph.storage.tables import PinnedTable, TableStore
-
-WRITTEN = "_row_last_updated_at_version"
 
 
 def stamps(table: PinnedTable, fragment_id: int) -> list[int]:

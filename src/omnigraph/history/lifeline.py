@@ -4,6 +4,7 @@ A stored row says which version wrote it last. So the walk goes from one change 
 one before it, over whatever happened to others in between: the version just before a change holds
 the entity as it was, if it existed. Where an entity was absent, only versions that removed
 something are looked at. Where a branch was reset, versions do not descend from each other.
+Rows that were written alone are read many steps at a time.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class Lifeline:
         The lone row of a fragment is taken for the entity's, so that what wrote it is known before
         it is read. A wrong guess reads in vain, no more: the walk follows what it has seen.
         """
-        steps = {at: touched}
+        steps, known = {at: touched}, set(touched)
         size, self._ahead_size = self._ahead_size, min(2 * self._ahead_size, AHEAD_MAX)
         owner, dataset = self._owner(at), self.ref(at).dataset_path
         if any(column.type.is_blob for column in owner.columns()):
@@ -170,11 +171,11 @@ class Lifeline:
             if found is None:
                 break
             at, touched = found
-            known = {fragment_id for ids in steps.values() for fragment_id in ids}
             same = self.ref(at).dataset_path == dataset and self._owner(at) == owner
             if not same or known.intersection(touched) or self._size(at, touched) > READ_WHOLE_MAX:
                 break
             steps[at] = touched
+            known.update(touched)
         return steps
 
     def _guessed(self, at: int, fragment_ids: Sequence[int]) -> tuple[int, list[int]] | None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.read.diff import image_of
 from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.locating import membership
 from omnigraph.storage.places import ADDRESS
+from omnigraph.storage.stamps import WRITTEN
 from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_WRITTEN: Final = "_row_last_updated_at_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ def read_whole(
     """The entity in some small fragments of each of several versions, all read in one go.
 
     The versions are of one dataset and hold the type in the same columns; no fragment may be named
-    by two of them. Owned bytes are read from the first, so there may be no other with such.
+    by two of them. Blobs are read from the first version: types with blobs take one at a time.
     """
     import pyarrow.compute as pc
 
@@ -71,11 +70,11 @@ def read_whole(
 
 
 def _columns(owner: NodeType | EdgeType) -> list[str]:
-    return [*(column.name for column in owner.columns()), _WRITTEN]
+    return [*(column.name for column in owner.columns()), WRITTEN]
 
 
 def _seen(owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> Iterator[Seen]:
-    for written, row in zip(rows[_WRITTEN].to_pylist(), images(owner, table, rows), strict=True):
+    for written, row in zip(rows[WRITTEN].to_pylist(), images(owner, table, rows), strict=True):
         values = {
             column.property_id or column.name: json.dumps(row[column.name])
             for column in owner.columns()

@@ -15,7 +15,7 @@ from typing import Any
 from omnigraph.errors import CommitNotFound, NotFound
 from omnigraph.manifest.rows import Commit, Kind, Row, TablePin, history_schema, row_from_arrow
 from omnigraph.manifest.state import ManifestState
-from omnigraph.manifest.timeline import CREATED
+from omnigraph.storage.stamps import CREATED
 
 
 def find_commit(state: ManifestState, commit_id: str) -> Commit | None:

@@ -17,9 +17,9 @@ from typing import Any, Final
 from omnigraph.frozen import frozen
 from omnigraph.manifest.purged import PurgedPlaces
 from omnigraph.manifest.rows import Commit, Row, TablePin, history_schema, row_from_arrow
+from omnigraph.storage.stamps import CREATED
 from omnigraph.storage.tables import PinnedTable
 
-CREATED: Final = "_row_created_at_version"
 PAGE_COMMITS: Final = 32
 PAGE_COMMITS_MAX: Final = 2_048
 """Commits are read in pages that grow: whoever wants few pays for few, whoever wants all does not

@@ -18,10 +18,10 @@ from omnigraph.schema import AcceptedSchema
 from omnigraph.storage.blobs import EXTERNAL_KIND
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.locating import value_filter
+from omnigraph.storage.stamps import WRITTEN
 from omnigraph.storage.tables import ROW_ID, PinnedTable
 
 CHUNK_BYTES: Final = 1 << 20
-_UPDATED: Final = "_row_last_updated_at_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def find_blob(
     pin = snapshot.pin(owner.key)
     table = repository.tables.open(pin.ref)
     condition = value_filter("id", pa.array([selector.id], pa.string()))
-    columns = [selector.property_name, _UPDATED]
+    columns = [selector.property_name, WRITTEN]
     rows = table.scan(columns, condition, with_row_id=True).to_pylist()
     if not rows:
         raise EntityNotFound(f"there is no {owner.name} with id {selector.id!r}")
@@ -124,5 +124,5 @@ def find_blob(
 
 def _tag(path: str, branch: str | None, property_id: str, row: dict[str, Any]) -> str:
     """Changes with every change of the entity; the same value on two branches may differ."""
-    identity = f"{path}\0{branch}\0{property_id}\0{row[ROW_ID]}\0{row[_UPDATED]}"
+    identity = f"{path}\0{branch}\0{property_id}\0{row[ROW_ID]}\0{row[WRITTEN]}"
     return '"' + hashlib.blake2b(identity.encode(), digest_size=16).hexdigest() + '"'

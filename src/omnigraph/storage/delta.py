@@ -18,6 +18,7 @@ from omnigraph.errors import CorruptData
 from omnigraph.frozen import frozen
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.places import ADDRESS, addresses
+from omnigraph.storage.stamps import CREATED, WRITTEN
 from omnigraph.storage.tables import FRAGMENT_SHIFT, ROW_ID, PinnedTable, TableRef, TableStore
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ ADDRESSES_MAX: Final = 4_096
 """As many as are read in one request."""
 SCAN_SHARE: Final = 8
 """More than one row in so many is read by one pass over the table instead of row by row."""
-_CREATED: Final = "_row_created_at_version"
-_WRITTEN: Final = "_row_last_updated_at_version"
 
 
 @frozen
@@ -135,7 +134,7 @@ def _since(store: TableStore, ancestor: TableRef, ref: TableRef) -> pa.Table:
         return _nothing()
     written = _written(store.open(ref), store.open(ancestor))
     row_ids = written[ROW_ID].combine_chunks()
-    existed = pc.less_equal(written[_CREATED].combine_chunks(), ancestor.version)
+    existed = pc.less_equal(written[CREATED].combine_chunks(), ancestor.version)
     before = pc.if_else(existed, row_ids, pa.scalar(None, pa.uint64()))
     parts = [_pairs(written["id"], before, row_ids)]
     parts += [_pairs(*gone, None) for gone in _removed(store, ancestor, ref)]
@@ -147,9 +146,9 @@ def _written(table: PinnedTable, before: PinnedTable) -> pa.Table:
     known = {_files(fragment) for fragment in before.fragments.values()}
     fresh = [f for f, fragment in table.fragments.items() if _files(fragment) not in known]
     if not fresh:
-        return table.take([], ["id", _CREATED, ROW_ID])
-    later = f"{_WRITTEN} > {before.ref.version}"
-    return table.scan(["id", _CREATED], later, with_row_id=True, fragment_ids=fresh)
+        return table.take([], ["id", CREATED, ROW_ID])
+    later = f"{WRITTEN} > {before.ref.version}"
+    return table.scan(["id", CREATED], later, with_row_id=True, fragment_ids=fresh)
 
 
 def _removed(
@@ -162,9 +161,9 @@ def _removed(
         with translated(f"comparing versions of {ref.path}"):
             delta = store.open(end).dataset.delta(compared_against=start.version)
             gone = delta.get_deleted_row_ids().read_all().column(0).combine_chunks()
-        rows = gather(store.open(start), gone, ["id", _CREATED])
+        rows = gather(store.open(start), gone, ["id", CREATED])
         # What came after the ancestor and went away again never was in either of the two.
-        rows = rows.filter(pc.less_equal(rows[_CREATED], ancestor.version))
+        rows = rows.filter(pc.less_equal(rows[CREATED], ancestor.version))
         yield rows["id"], rows[ROW_ID].combine_chunks()
 
 

@@ -1,10 +1,12 @@
-"""Which version wrote the rows of a fragment, as far as its metadata alone can tell."""
+"""Which versions made and last wrote a row: the columns, and what metadata alone can tell."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
+CREATED: Final = "_row_created_at_version"
+WRITTEN: Final = "_row_last_updated_at_version"
 _RUN = _SPAN = 0x0A  # field 1, a message
 _VERSION: Final = 0x10  # field 2, a number
 _MORE: Final = 0x80

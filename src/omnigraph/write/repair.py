@@ -21,7 +21,8 @@ from omnigraph.manifest.publication import Publication, Requirements, TableChang
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, TablePin
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.tables import TableRef, TableStore
+from omnigraph.storage.stamps import CREATED, WRITTEN
+from omnigraph.storage.tables import ROW_ID, TableRef, TableStore
 
 Classification = Literal["no_drift", "verified_maintenance", "suspicious", "unverifiable"]
 Action = Literal["no_op", "preview", "healed", "forced", "restored", "refused"]
@@ -31,7 +32,6 @@ MAINTENANCE: Final = frozenset({"CreateIndex", "Rewrite", RESERVE, "UpdateConfig
 """Operations of Lance that keep every row as it is; that they did is checked all the same."""
 _NOT_SHOWN: Final = "BaseOperation"  # what Lance shows of the first half of its own compaction
 _NATIVE_COMPACTION: Final = "Rewrite"  # the one transaction that Lance cannot show
-_STAMPS: Final = ("_row_created_at_version", "_row_last_updated_at_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def _same_rows(store: TableStore, before: TableRef, after: TableRef) -> bool:
     """Whether two versions have the same rows: ids and stamps tell, and change with every write."""
     states = []
     for ref in (before, after):
-        rows = store.open(ref).scan(list(_STAMPS), with_row_id=True)
-        states.append(rows.sort_by("_rowid").select(["_rowid", *_STAMPS]).combine_chunks())
+        rows = store.open(ref).scan([CREATED, WRITTEN], with_row_id=True)
+        states.append(rows.sort_by(ROW_ID).select([ROW_ID, CREATED, WRITTEN]).combine_chunks())
     return bool(states[0].equals(states[1]))
 
 
