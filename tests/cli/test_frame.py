@@ -69,7 +69,7 @@ class TestHelp:
 
     def test_the_summary_of_a_noun_is_its_own(self, inline: Program) -> None:
         for noun, app in (("branch", branch.app), ("snapshot", snapshot.app)):
-            assert NOUNS[noun][1] == app.info.help
+            assert NOUNS[noun][1] == app.help
 
     @pytest.mark.parametrize("line", [[], ["branch"], ["commit", "--quiet"]])
     def test_half_a_command_gets_help_on_stderr(self, inline: Program, line: list[str]) -> None:

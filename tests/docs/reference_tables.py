@@ -7,9 +7,8 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 import omnigraph
+from omnigraph.cli.application import noun_command
 from omnigraph.cli.main import NOUNS
 from omnigraph.errors import OmnigraphError
 
@@ -18,9 +17,7 @@ def commands() -> str:
     """The help of every command."""
     parts = []
     for name, (module, summary) in NOUNS.items():
-        command: Any = typer.main.get_command(
-            importlib.import_module(f"omnigraph.cli.{module}").app
-        )
+        command = noun_command(importlib.import_module(f"omnigraph.cli.{module}").app)
         parts.append(f"## omnigraph {name}\n\n{summary}")
         inner = getattr(command, "commands", None)
         for verb, sub in sorted(inner.items()) if inner else [("", command)]:

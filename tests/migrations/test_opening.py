@@ -13,7 +13,7 @@ from tests.migrations.old import SIDE, VERSIONS, cities, format_of, lineage, old
 
 import omnigraph
 from omnigraph.errors import Contention, FormatUnsupported, ReadOnly
-from omnigraph.manifest import manifest as manifest_module
+from omnigraph.manifest import publisher
 from omnigraph.manifest.format import (
     INTERNAL_VERSION,
     INTERNAL_VERSION_FLOOR,
@@ -152,7 +152,7 @@ def test_I_1_contention_without_end_is_a_typed_error_that_says_to_try_again(
 ) -> None:
     old_graph(tmp_path / "g", 3)
     view = repository(omnigraph.open(tmp_path / "g", read_only=True))
-    monkeypatch.setattr(manifest_module, "BUDGET_S", 0.0)
+    monkeypatch.setattr(publisher, "BUDGET_S", 0.0)
     monkeypatch.setattr(view.main.migrator, "migrate", lambda: _raise(CommitRefused("again")))
     with pytest.raises(Contention) as gave_up:
         view.main.migrate()

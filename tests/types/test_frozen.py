@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import pytest
@@ -140,3 +142,70 @@ def test_wrong_arguments_are_refused_by_name_however_many_values_were_made(
         with pytest.raises(TypeError, match=says):
             Point(*given, **named)
     assert Point(1) == Point(1, 0)
+
+
+@frozen(slots=False)
+class Open:
+    """Has a place for what is found out later."""
+
+    name: str
+    size: int = 1
+
+    @cached_property
+    def doubled(self) -> int:
+        return 2 * self.size
+
+
+def test_without_slots_a_class_may_remember_what_it_computed() -> None:
+    values = [Open("a", at) for at in range(2 * COMPILED_AFTER)]
+    assert [value.doubled for value in values] == [2 * at for at in range(2 * COMPILED_AFTER)]
+    assert vars(values[3])["doubled"] == 6
+    assert values[3] == Open("a", 3), "what was computed is no part of the value"
+    assert "doubled" not in vars(pickle.loads(pickle.dumps(values[3])))
+    for name in ("name", "other"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(values[0], name, 1)
+    assert replace(values[3], name="b").doubled == 6
+
+
+def test_fields_may_be_asked_for_before_there_is_a_value() -> None:
+    @frozen
+    class Late(Base):
+        size: int = field(default=3, repr=False)
+        more: list[int] = field(default_factory=list)
+
+    assert [one.name for one in fields(Late)] == ["name", "tags", "size", "more"]
+    assert Late("a").size == 3
+    assert Late("a").more is not Late("a").more
+    assert Late.__match_args__ == ("name", "tags", "size", "more")
+
+
+def test_a_class_may_have_methods_of_its_own() -> None:
+    @frozen
+    class Loud:
+        name: str
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Loud) and other.name.lower() == self.name.lower()
+
+        def __repr__(self) -> str:
+            return self.name.upper()
+
+    assert Loud("a") == Loud("A")
+    assert repr(Loud("a")) == "A"
+    assert hash(Loud("a")) == hash(Loud("a"))
+
+
+def test_the_first_values_may_be_made_by_many_threads_at_once() -> None:
+    for _ in range(20):
+
+        @frozen
+        class Point:
+            x: int
+            y: int = field(default=0)
+            more: list[int] = field(default_factory=list)
+
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(lambda at, kind=Point: (kind(at), fields(kind)), range(64)))
+        assert [(one.x, one.y, one.more) for one, _ in made] == [(at, 0, []) for at in range(64)]
+        assert {tuple(item.name for item in found) for _, found in made} == {("x", "y", "more")}

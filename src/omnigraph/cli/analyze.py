@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import MasterOption, UriArgument, use_master
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
@@ -26,64 +25,62 @@ def analyze(
     call: Call,
     algorithm: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="ALGORITHM",
             help="pagerank, components, communities, triangles, degrees or distances.",
         ),
     ],
     uri: UriArgument = None,
     branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Which branch (main).")
+        str | None, option("--branch", metavar="NAME", help="Which branch (main).")
     ] = None,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="TARGET", help="As of this commit, tag or time.")
+        str | None, option("--at", metavar="TARGET", help="As of this commit, tag or time.")
     ] = None,
     edges: Annotated[
         list[str] | None,
-        typer.Option("--edge", metavar="TYPE", help="Only these edges. May be repeated."),
+        option("--edge", metavar="TYPE", help="Only these edges. May be repeated."),
     ] = None,
     nodes: Annotated[
         list[str] | None,
-        typer.Option("--node", metavar="TYPE", help="Only these nodes. May be repeated."),
+        option("--node", metavar="TYPE", help="Only these nodes. May be repeated."),
     ] = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option(
-            "--source", metavar="ID", help="distances: from here ([Type:]id). May be repeated."
-        ),
+        option("--source", metavar="ID", help="distances: from here ([Type:]id). May be repeated."),
     ] = None,
     direction: Annotated[
         str | None,
-        typer.Option("--direction", metavar="WHICH", help="distances: out, in or both (out)."),
+        option("--direction", metavar="WHICH", help="distances: out, in or both (out)."),
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option("--weight", metavar="PROPERTY", help="pagerank, distances: what edges weigh."),
+        option("--weight", metavar="PROPERTY", help="pagerank, distances: what edges weigh."),
     ] = None,
     damping: Annotated[
         float | None,
-        typer.Option("--damping", metavar="SHARE", help="pagerank: how often on along an edge."),
+        option("--damping", metavar="SHARE", help="pagerank: how often on along an edge."),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option("--tolerance", metavar="CHANGE", help="pagerank: when to stop, per node."),
+        option("--tolerance", metavar="CHANGE", help="pagerank: when to stop, per node."),
     ] = None,
     sweeps_max: Annotated[
         int | None,
-        typer.Option("--sweeps", metavar="N", help="pagerank, communities: at most so many."),
+        option("--sweeps", metavar="N", help="pagerank, communities: at most so many."),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=0, max=100, help="Show so many nodes.")
+        int, option("--limit", metavar="N", min=0, max=100, help="Show so many nodes.")
     ] = 10,
     to: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--to", metavar="FILE", help="Save all values: .parquet, .csv or .jsonl, a new file."
         ),
     ] = None,
     write: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--write",
             metavar="[COLUMN=]PROPERTY",
             help="Write the values to this property of the nodes, as one commit.",

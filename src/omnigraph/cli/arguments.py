@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from omnigraph.cli.declared import argument, option
 from omnigraph.errors import InvalidInput, PermissionDenied
 
 # A schema or query text is written by people; more than this is a wrong file.
@@ -16,28 +15,28 @@ TEXT_BYTES_MAX = 16 * 1024 * 1024
 
 def several(flag: str, metavar: str, help: str) -> Any:
     """An option that may be given more than once."""
-    return typer.Option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
+    return option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
 
 
 UriArgument = Annotated[
     str | None,
-    typer.Argument(metavar="URI", help="The graph: a path, file:// or s3://.", show_default=False),
+    argument(metavar="URI", help="The graph: a path, file:// or s3://.", show_default=False),
 ]
 UriOption = Annotated[
     str | None,
-    typer.Option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
+    option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
 ]
-BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Which branch.")]
-EntityArgument = Annotated[str, typer.Argument(metavar="ENTITY", help="`node` or `edge`.")]
-TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="Its type.")]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id.")]
+BranchOption = Annotated[str, option("--branch", metavar="NAME", help="Which branch.")]
+EntityArgument = Annotated[str, argument(metavar="ENTITY", help="`node` or `edge`.")]
+TypeArgument = Annotated[str, argument(metavar="TYPE", help="Its type.")]
+IdArgument = Annotated[str, argument(metavar="ID", help="Its id.")]
 PageTokenOption = Annotated[
     str | None,
-    typer.Option("--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False),
+    option("--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False),
 ]
 MasterOption = Annotated[
     str | None,
-    typer.Option("--master", metavar="URL", help="The Spark master.", show_default=False),
+    option("--master", metavar="URL", help="The Spark master.", show_default=False),
 ]
 
 

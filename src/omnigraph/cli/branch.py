@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import MasterOption, UriOption, read_text, use_master
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.diff import change_lines
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, warn
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 
 app = noun("Create, list, merge and delete branches.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")]
+NameArgument = Annotated[str, argument(metavar="NAME", help="The branch.")]
 LevelOption = Annotated[
-    str, typer.Option("--level", metavar="LEVEL", help="Merge by entity or by property.")
+    str, option("--level", metavar="LEVEL", help="Merge by entity or by property.")
 ]
 StrategyOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--strategy",
         metavar="[TYPE=]SIDE",
         help="Where both sides changed something: ours or theirs. For all types, or for one. "
@@ -43,7 +42,7 @@ StrategyOption = Annotated[
 ]
 ResolveOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--resolve",
         metavar="FILE",
         help="Decisions about single entities, as JSON.",
@@ -55,10 +54,10 @@ ResolveOption = Annotated[
 @command(app, data_verb("branch create"))
 def create(
     call: Call,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new branch.")],
+    name: Annotated[str, argument(metavar="NAME", help="The new branch.")],
     uri: UriOption = None,
     source: Annotated[
-        str, typer.Option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
+        str, option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
     ] = "main",
 ) -> Result:
     """Create a branch at another one, or at an older commit. Nothing is copied."""
@@ -96,9 +95,9 @@ def protect(
     name: NameArgument,
     uri: UriOption = None,
     merges_only: Annotated[
-        bool, typer.Option("--merges-only", help="Let nothing but merges write to it.")
+        bool, option("--merges-only", help="Let nothing but merges write to it.")
     ] = False,
-    off: Annotated[bool, typer.Option("--off", help="Lift the protection.")] = False,
+    off: Annotated[bool, option("--off", help="Lift the protection.")] = False,
 ) -> Result:
     """Protect a branch from being deleted and reset."""
     location = call.address(uri)
@@ -112,23 +111,23 @@ def protect(
 @command(app, data_verb("branch merge"))
 def merge(
     call: Call,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to merge.")],
+    source: Annotated[str, argument(metavar="SOURCE", help="The branch to merge.")],
     uri: UriOption = None,
     target: Annotated[
-        str, typer.Option("--into", metavar="BRANCH", help="The branch to merge into.")
+        str, option("--into", metavar="BRANCH", help="The branch to merge into.")
     ] = "main",
     level: LevelOption = "entity",
     strategy: StrategyOption = None,
     resolve: ResolveOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would happen; exit with 1 on conflicts.")
+        bool, option("--dry-run", help="Show what would happen; exit with 1 on conflicts.")
     ] = False,
     delete_branch: Annotated[
-        bool, typer.Option("--delete-branch", help="Delete the source afterwards.")
+        bool, option("--delete-branch", help="Delete the source afterwards.")
     ] = False,
     engine: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--engine",
             metavar="ENGINE",
             help="auto (by what the source has touched), spark or local.",

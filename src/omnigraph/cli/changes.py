@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
 from omnigraph.cli.blocks import json_array, texts, trailer
+from omnigraph.cli.declared import option
 from omnigraph.cli.diff import KindOption, OpOption, TypeOption
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
@@ -28,11 +27,11 @@ app = noun("Read what commits change, as they come.")
 
 CursorOption = Annotated[
     str | None,
-    typer.Option("--cursor", metavar="CURSOR", help="Go on from a cursor.", show_default=False),
+    option("--cursor", metavar="CURSOR", help="Go on from a cursor.", show_default=False),
 ]
 StartOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--start",
         metavar="PLACE",
         help="Where to begin: now, beginning or after:COMMIT.",
@@ -50,7 +49,7 @@ def poll(
     start: StartOption = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", help="Changes per page.", show_default=False),
+        option("--limit", metavar="N", help="Changes per page.", show_default=False),
     ] = None,
     kinds: KindOption = None,
     types: TypeOption = None,
@@ -100,7 +99,7 @@ def follow(
     cursor: CursorOption = None,
     start: StartOption = None,
     interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", help="How often to look.")
+        float, option("--interval", metavar="SECONDS", help="How often to look.")
     ] = 1.0,
     kinds: KindOption = None,
     types: TypeOption = None,
@@ -139,7 +138,7 @@ def _followed(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
 @command(app, data_verb("changes baseline", actor=False))
 def baseline(
     call: Call,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
+    out: Annotated[Path, option("--out", metavar="FILE", help="Where to write it.")],
     uri: UriOption = None,
     branch: BranchOption = "main",
     kinds: KindOption = None,

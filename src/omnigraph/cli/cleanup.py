@@ -6,10 +6,9 @@ import sys
 from datetime import timedelta
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
@@ -20,14 +19,14 @@ app = noun("Remove old history and what dead writers left.", single=True)
 
 KeepOption = Annotated[
     int | None,
-    typer.Option("--keep", metavar="N", help="Keep the newest N commits of every branch."),
+    option("--keep", metavar="N", help="Keep the newest N commits of every branch."),
 ]
 OlderThanOption = Annotated[
     str | None,
-    typer.Option("--older-than", metavar="D", help="Keep what is younger: 90s, 15m, 12h, 7d, 2w."),
+    option("--older-than", metavar="D", help="Keep what is younger: 90s, 15m, 12h, 7d, 2w."),
 ]
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Do it; without this, only say what would be removed.")
+    bool, option("--confirm", help="Do it; without this, only say what would be removed.")
 ]
 
 

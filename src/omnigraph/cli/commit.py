@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, PageTokenOption, UriArgument, UriOption
 from omnigraph.cli.blocks import block_text, json_array, texts
 from omnigraph.cli.dag import draw
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.diff import KindOption, OpOption, TypeOption
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
@@ -41,7 +40,7 @@ ACTOR_WIDTH: Final = 12
 
 
 def _text(flag: str, metavar: str, help: str) -> Any:
-    return typer.Option(flag, metavar=metavar, help=help, show_default=False)
+    return option(flag, metavar=metavar, help=help, show_default=False)
 
 
 @command(app, data_verb("commit list", actor=False))
@@ -58,7 +57,7 @@ def list_commits(
     ] = None,
     filters: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--filter",
             metavar="KEY=VALUE",
             help="Only commits with this actor, branch, kind, message or metadata.NAME. "
@@ -68,14 +67,14 @@ def list_commits(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", min=1, help="At most this many.", show_default=False),
+        option("--limit", metavar="N", min=1, help="At most this many.", show_default=False),
     ] = None,
     after: Annotated[
         str | None, _text("--after", "COMMIT", "Go on after the last commit of a page.")
     ] = None,
     dag: Annotated[
         bool,
-        typer.Option(
+        option(
             "--dag",
             help="Draw how commits descend, merged branches included; so does a bare --graph.",
         ),
@@ -144,7 +143,7 @@ def _line(commit: Commit, tags: Mapping[str, list[str]]) -> str:
 @command(app, data_verb("commit show", actor=False))
 def show(
     call: Call,
-    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
+    commit_id: Annotated[str, argument(metavar="ID", help="The commit's id.")],
     uri: UriOption = None,
 ) -> Result:
     """Show one commit, from whichever branch has it."""
@@ -168,14 +167,14 @@ def show(
 @command(app, data_verb("commit changes", actor=False))
 def changes(
     call: Call,
-    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
+    commit_id: Annotated[str, argument(metavar="ID", help="The commit's id.")],
     uri: UriOption = None,
     kinds: KindOption = None,
     types: TypeOption = None,
     ops: OpOption = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", help="Changes per page.", show_default=False),
+        option("--limit", metavar="N", help="Changes per page.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
 ) -> Result:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omnigraph.cli.declared import argument
 from omnigraph.cli.output import Result
 from omnigraph.cli.sizes import size_text
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from omnigraph.write.backup import CopyReport
 
 TargetArgument = Annotated[
-    str, typer.Argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")
+    str, argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")
 ]
 
 

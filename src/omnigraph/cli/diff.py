@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import PageTokenOption, UriOption, several
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
@@ -30,16 +29,16 @@ OpOption = Annotated[list[str] | None, several("--op", "OP", "Only insert, updat
 @command(app, data_verb("diff", actor=False))
 def diff(
     call: Call,
-    old: Annotated[str, typer.Argument(metavar="FROM", help=_TARGET)],
-    new: Annotated[str, typer.Argument(metavar="TO", help=_TARGET)],
+    old: Annotated[str, argument(metavar="FROM", help=_TARGET)],
+    new: Annotated[str, argument(metavar="TO", help=_TARGET)],
     uri: UriOption = None,
     kinds: KindOption = None,
     types: TypeOption = None,
     ops: OpOption = None,
-    summary: Annotated[bool, typer.Option("--summary", help="Only count.")] = False,
+    summary: Annotated[bool, option("--summary", help="Only count.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
+        option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
 ) -> Result:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
@@ -25,14 +24,14 @@ def embed(
     branch: BranchOption = "main",
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Only this type. May be repeated."),
+        option("--type", metavar="TYPE", help="Only this type. May be repeated."),
     ] = None,
     reembed_all: Annotated[
-        bool, typer.Option("--reembed-all", help="Make all vectors anew, not only some.")
+        bool, option("--reembed-all", help="Make all vectors anew, not only some.")
     ] = False,
     commit_every: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--commit-every",
             metavar="N",
             min=1,
@@ -40,12 +39,10 @@ def embed(
             show_default=False,
         ),
     ] = None,
-    batch: Annotated[
-        int, typer.Option("--batch", metavar="N", min=1, help="Texts per request.")
-    ] = 64,
+    batch: Annotated[int, option("--batch", metavar="N", min=1, help="Texts per request.")] = 64,
     rate: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--rate", metavar="N", help="At most so many requests per second.", show_default=False
         ),
     ] = None,

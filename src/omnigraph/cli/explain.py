@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli.arguments import read_text
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb
@@ -26,16 +25,16 @@ def explain(
     query: QueryFileOption,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Which query of the file.", show_default=False),
+        argument(metavar="NAME", help="Which query of the file.", show_default=False),
     ] = None,
     uri: Annotated[
         str | None,
-        typer.Option("--uri", metavar="URI", help="The graph whose schema counts."),
+        option("--uri", metavar="URI", help="The graph whose schema counts."),
     ] = None,
     schema: SchemaFileOption = None,
     branch: Annotated[
         str | None,
-        typer.Option("--branch", metavar="NAME", help="Which branch.", show_default=False),
+        option("--branch", metavar="NAME", help="Which branch.", show_default=False),
     ] = None,
 ) -> Result:
     """Show how a query would be carried out: on a graph with estimates, access and reasons.

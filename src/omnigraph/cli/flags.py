@@ -11,8 +11,7 @@ import inspect
 from dataclasses import fields
 from typing import Annotated, Any
 
-import typer
-
+from omnigraph.cli.declared import option
 from omnigraph.frozen import frozen
 
 
@@ -38,28 +37,19 @@ class Flags:
     @staticmethod
     def taken_from(given: dict[str, Any]) -> Flags:
         """Remove the flags from a command's arguments and return them."""
-        given.pop("version", None)
         return Flags(**{f.name: given.pop(f.name) for f in fields(Flags)})
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
-        from omnigraph.cli.version import version_lines
-
-        print("\n".join(version_lines()))
-        raise typer.Exit
-
-
-def parameters(*, hidden: bool) -> list[inspect.Parameter]:
+def parameters(*, hidden: bool = False) -> list[inspect.Parameter]:
     """The flags as parameters of a command function. They are shown once, in the top-level help."""
 
     def text(name: str, flag: str, metavar: str, help: str) -> inspect.Parameter:
-        option = typer.Option(flag, metavar=metavar, help=help, hidden=hidden, show_default=False)
-        return _parameter(name, Annotated[str | None, option], None)
+        declared = option(flag, metavar=metavar, help=help, hidden=hidden, show_default=False)
+        return parameter(name, Annotated[str | None, declared], None)
 
-    def switch(name: str, flags: list[str], help: str, **settings: Any) -> inspect.Parameter:
-        option = typer.Option(*flags, help=help, show_default=False, **settings)
-        return _parameter(name, Annotated[bool, option], False)
+    def switch(name: str, help: str, **settings: Any) -> inspect.Parameter:
+        declared = option(f"--{name}", help=help, show_default=False, **settings)
+        return parameter(name, Annotated[bool, declared], False)
 
     return [
         text("actor", "--as", "ACTOR", "Who is writing; recorded in the commit."),
@@ -68,20 +58,12 @@ def parameters(*, hidden: bool) -> list[inspect.Parameter]:
         text("profile", "--profile", "NAME", "Use a configured target."),
         text("store", "--store", "URI", "Use the graph at this location."),
         text("cluster", "--cluster", "DIR|URI", "Use a graph of this cluster."),
-        switch("yes", ["--yes"], "Answer yes to every question.", hidden=hidden),
-        switch("quiet", ["--quiet"], "Do not echo what is being written to.", hidden=hidden),
-        switch("json", ["--json"], "Print JSON instead of text."),
-        switch(
-            "version",
-            ["--version", "-v"],
-            "Print the version and exit.",
-            hidden=hidden,
-            is_eager=True,
-            callback=print_version,
-        ),
+        switch("yes", "Answer yes to every question.", hidden=hidden),
+        switch("quiet", "Do not echo what is being written to.", hidden=hidden),
+        switch("json", "Print JSON instead of text."),
     ]
 
 
-def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)

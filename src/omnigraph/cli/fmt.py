@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli.arguments import read_text
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import local_verb
@@ -26,9 +25,9 @@ _FORMATTERS = {
 @command(app, local_verb("fmt"))
 def fmt(
     call: Call,
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files (.pg and .gq).")],
+    files: Annotated[list[str], argument(metavar="FILE…", help="Files (.pg and .gq).")],
     check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; fail if a file would change.")
+        bool, option("--check", help="Change nothing; fail if a file would change.")
     ] = False,
 ) -> Result:
     """Rewrite files in the one layout. Comments stay, the meaning does not change."""

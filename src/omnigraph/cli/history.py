@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import (
     BranchOption,
@@ -20,6 +18,7 @@ from omnigraph.cli.arguments import (
     type_key,
 )
 from omnigraph.cli.blocks import headline
+from omnigraph.cli.declared import option
 from omnigraph.cli.diff import image_lines
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
@@ -45,7 +44,7 @@ def history(
     branch: BranchOption = "main",
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
+        option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
 ) -> Result:

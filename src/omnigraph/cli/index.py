@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import (
     BranchOption,
@@ -18,6 +16,7 @@ from omnigraph.cli.arguments import (
     type_key,
     use_master,
 )
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
@@ -30,7 +29,7 @@ app = noun("List, build and drop the indexes of a graph.")
 
 PropertyArgument = Annotated[
     str | None,
-    typer.Argument(metavar="PROPERTY", help="Only its indexes.", show_default=False),
+    argument(metavar="PROPERTY", help="Only its indexes.", show_default=False),
 ]
 
 
@@ -69,7 +68,7 @@ def build(
     branch: BranchOption = "main",
     engine: Annotated[
         str,
-        typer.Option("--engine", metavar="ENGINE", help="auto (by size), spark or local."),
+        option("--engine", metavar="ENGINE", help="auto (by size), spark or local."),
     ] = "auto",
     master: MasterOption = None,
 ) -> Result:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
-
 from omnigraph.cli.arguments import BranchOption, UriArgument
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.load import describe, open_for_load
 from omnigraph.cli.output import Result
@@ -23,12 +22,12 @@ def ingest(
     call: Call,
     uri: UriArgument = None,
     *,
-    data: Annotated[str, typer.Option("--data", metavar="PATH", help="A file of records.")],
-    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="As of load.")] = "merge",
+    data: Annotated[str, option("--data", metavar="PATH", help="A file of records.")],
+    mode: Annotated[str, option("--mode", metavar="MODE", help="As of load.")] = "merge",
     branch: BranchOption = "main",
     base: Annotated[
         str,
-        typer.Option(
+        option(
             "--from", metavar="BRANCH", help="Create the branch from this one if it is missing."
         ),
     ] = "main",

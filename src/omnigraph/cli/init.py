@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from omnigraph.cli.arguments import read_text
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb, refuse_cluster_graph
@@ -21,11 +20,11 @@ app = noun("Create a graph.", single=True)
 @command(app, direct_verb("init"))
 def init(
     call: Call,
-    uri: Annotated[str, typer.Argument(metavar="URI", help="Where: a path, file:// or s3://.")],
-    schema: Annotated[str, typer.Option("--schema", metavar="FILE", help="The schema (.pg).")],
+    uri: Annotated[str, argument(metavar="URI", help="Where: a path, file:// or s3://.")],
+    schema: Annotated[str, option("--schema", metavar="FILE", help="The schema (.pg).")],
     force: Annotated[
         bool,
-        typer.Option(
+        option(
             "--force",
             help="Changes nothing: what an unfinished init left is never in the way.",
         ),

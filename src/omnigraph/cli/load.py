@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
@@ -38,25 +37,23 @@ def load(
     *,
     data: Annotated[
         str,
-        typer.Option(
-            "--data", metavar="PATH", help="A file, directory or glob: NDJSON, Parquet or CSV."
-        ),
+        option("--data", metavar="PATH", help="A file, directory or glob: NDJSON, Parquet or CSV."),
     ],
-    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help=", ".join(_MODES) + ".")],
+    mode: Annotated[str, option("--mode", metavar="MODE", help=", ".join(_MODES) + ".")],
     branch: BranchOption = "main",
     base: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--from", metavar="BRANCH", help="Create the branch from this one if it is missing."
         ),
     ] = None,
     type_name: Annotated[
         str | None,
-        typer.Option("--type", metavar="TYPE", help="The type of the rows of a table."),
+        option("--type", metavar="TYPE", help="The type of the rows of a table."),
     ] = None,
     mapping: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--column",
             metavar="COLUMN=PROPERTY",
             help="What a column of a table is; empty to leave it out. May be repeated.",
@@ -69,11 +66,11 @@ def load(
     idempotency_key: IdempotencyOption = None,
     upkeep: Annotated[
         bool,
-        typer.Option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
+        option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
     ] = True,
     engine: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--engine",
             metavar="ENGINE",
             help="auto (by the size of the input), spark or local.",
@@ -82,7 +79,7 @@ def load(
     ] = None,
     quarantine: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--quarantine",
             metavar="FILE",
             help="Where bad records go, with what is wrong with them (--on-error quarantine).",
@@ -91,9 +88,7 @@ def load(
     ] = None,
     on_error: Annotated[
         str,
-        typer.Option(
-            "--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."
-        ),
+        option("--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."),
     ] = "fail",
     master: MasterOption = None,
 ) -> Result:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.cli import output
+from omnigraph.errors import OmnigraphError
 
 # name: (module below omnigraph.cli, what the top-level help says)
 NOUNS: Final = {
@@ -121,9 +122,24 @@ def _help() -> int:
 
 
 def _run(given: list[str], as_json: bool) -> int:
-    from omnigraph.cli.application import run_line
+    from omnigraph.cli.direct import read_line
 
-    return run_line(given, as_json)
+    try:
+        line = read_line(given)
+        if line is not None:
+            return line.command.run(line.flags, line.given)
+        from omnigraph.cli.application import run_application
+
+        return run_application(given, as_json)
+    except OmnigraphError as error:
+        return output.report_error(error, as_json=as_json)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return output.EXIT_FAILURE
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return output.report_defect(error, as_json=as_json)
 
 
 if __name__ == "__main__":

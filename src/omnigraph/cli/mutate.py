@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.declared import argument
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
@@ -33,7 +32,7 @@ def mutate(
     call: Call,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        argument(metavar="NAME", help="Which query of the text.", show_default=False),
     ] = None,
     uri: UriOption = None,
     query: QuerySourceOption = None,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriArgument, type_key
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
@@ -17,7 +16,7 @@ from omnigraph.cli.writing import confirm as ask
 app = noun("Remove an entity from every branch and from all history.", single=True)
 
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Do it; without this, only say what would be removed.")
+    bool, option("--confirm", help="Do it; without this, only say what would be removed.")
 ]
 
 

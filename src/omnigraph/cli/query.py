@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from omnigraph.cli.arguments import UriOption, read_text
+from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.rows import FORMATS, RowFormat, render
@@ -21,7 +20,7 @@ app = noun("Run a read query.", single=True)
 
 
 def _option(flag: str, metavar: str, help: str, *short: str) -> Any:
-    return typer.Option(flag, *short, metavar=metavar, help=help, show_default=False)
+    return option(flag, *short, metavar=metavar, help=help, show_default=False)
 
 
 @command(app, data_verb("query", actor=False))
@@ -29,7 +28,7 @@ def query(
     call: Call,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        argument(metavar="NAME", help="Which query of the text.", show_default=False),
     ] = None,
     uri: UriOption = None,
     file: Annotated[str | None, _option("--query", "FILE", "A file of queries (.gq).")] = None,
@@ -47,7 +46,7 @@ def query(
     form: Annotated[
         str | None, _option("--format", "FORMAT", f"One of {', '.join(FORMATS)}.")
     ] = None,
-    analyze: Annotated[bool, typer.Option("--analyze", help=ANALYZE_HELP)] = False,
+    analyze: Annotated[bool, option("--analyze", help=ANALYZE_HELP)] = False,
     timeout_ms: Annotated[
         str | None, _option("--timeout-ms", "MS", "Give the query up after so long.")
     ] = None,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import direct_verb
@@ -21,7 +20,7 @@ def recover(
     uri: UriArgument = None,
     set_aside: Annotated[
         bool,
-        typer.Option(
+        option(
             "--set-aside",
             help="Also undo writes whose records cannot be read, and keep those files.",
         ),

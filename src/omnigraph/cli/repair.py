@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
@@ -15,13 +14,13 @@ from omnigraph.cli.scope import direct_verb
 app = noun("Heal types that were changed from outside.", single=True)
 
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Take over maintenance that changed no row.")
+    bool, option("--confirm", help="Take over maintenance that changed no row.")
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="With --confirm: take over everything else, too.")
+    bool, option("--force", help="With --confirm: take over everything else, too.")
 ]
 RestoreOption = Annotated[
-    bool, typer.Option("--restore", help="With --confirm: bring the published rows back instead.")
+    bool, option("--restore", help="With --confirm: bring the published rows back instead.")
 ]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.declared import argument
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
@@ -24,7 +23,7 @@ def restore(
     target: StateArgument,
     things: Annotated[
         list[str],
-        typer.Argument(metavar="KIND:TYPE[:ID]...", help="Types or entities: node:Person:ana."),
+        argument(metavar="KIND:TYPE[:ID]...", help="Types or entities: node:Person:ana."),
     ],
     uri: UriOption = None,
     branch: BranchOption = "main",

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from omnigraph.cli.arguments import BranchOption, UriArgument, read_text, several
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import data_verb, direct_verb
@@ -26,12 +25,8 @@ from omnigraph.schema import Plan, Step, plan_schema
 
 app = noun("Show a schema, plan a change of it, or apply it.")
 
-WantedOption = Annotated[
-    str, typer.Option("--schema", metavar="FILE", help="The wanted schema (.pg).")
-]
-DataLossOption = Annotated[
-    bool, typer.Option("--allow-data-loss", help="Drop for good what is dropped.")
-]
+WantedOption = Annotated[str, option("--schema", metavar="FILE", help="The wanted schema (.pg).")]
+DataLossOption = Annotated[bool, option("--allow-data-loss", help="Drop for good what is dropped.")]
 BackfillOption = Annotated[
     list[str] | None,
     several(
@@ -61,7 +56,7 @@ def show(
     branch: BranchOption = "main",
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="REF", help="A commit, a tag or a time.", show_default=False),
+        option("--at", metavar="REF", help="A commit, a tag or a time.", show_default=False),
     ] = None,
 ) -> Result:
     """Show the accepted schema of a graph, as it was written."""
@@ -79,7 +74,7 @@ def plan(
     branch: BranchOption = "main",
     from_file: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--from",
             metavar="FILE",
             help="Plan from this schema file instead of from a graph.",
@@ -135,7 +130,7 @@ def apply(
     idempotency_key: IdempotencyOption = None,
     engine: Annotated[
         str,
-        typer.Option("--engine", metavar="ENGINE", help="auto, local, or spark for large tables."),
+        option("--engine", metavar="ENGINE", help="auto, local, or spark for large tables."),
     ] = "auto",
 ) -> Result:
     """Make a schema the one of a branch: one commit, or none if it is so already."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import local_verb
@@ -18,7 +17,7 @@ def start(
     call: Call,
     idle: Annotated[
         float,
-        typer.Option("--idle", metavar="MINUTES", min=0.01, help="End after so long without work."),
+        option("--idle", metavar="MINUTES", min=0.01, help="End after so long without work."),
     ] = 30.0,
 ) -> Result:
     """Start Spark on this machine; bulk commands use it while it runs."""

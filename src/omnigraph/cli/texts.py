@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from omnigraph.cli.arguments import read_text
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call
 from omnigraph.errors import InvalidInput
 from omnigraph.ids import new_ulid
@@ -15,11 +14,11 @@ from omnigraph.query import SchemaOrigin
 from omnigraph.schema import AcceptedSchema, accept_schema
 
 QueryFileOption = Annotated[
-    str, typer.Option("--query", metavar="FILE", help="The file of queries (.gq).")
+    str, option("--query", metavar="FILE", help="The file of queries (.gq).")
 ]
 SchemaFileOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--schema",
         metavar="FILE",
         help="A schema file (.pg), instead of the schema of a graph.",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from omnigraph.cli.declared import argument
 from omnigraph.cli.output import Result
 
 if TYPE_CHECKING:
     from omnigraph.manifest.rows import Commit
 
-CommitArgument = Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")]
+CommitArgument = Annotated[str, argument(metavar="COMMIT", help="The commit's id.")]
 StateArgument = Annotated[
-    str, typer.Argument(metavar="REF", help="The older state: a commit, a tag or a time.")
+    str, argument(metavar="REF", help="The older state: a commit, a tag or a time.")
 ]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, command, noun
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
@@ -17,9 +16,9 @@ from omnigraph.manifest.migrations.upgrade import UpgradeReport
 app = noun("Bring a graph to the current format.", single=True)
 
 CheckOption = Annotated[
-    bool, typer.Option("--check", help="Say what would be done; the default. Changes nothing.")
+    bool, option("--check", help="Say what would be done; the default. Changes nothing.")
 ]
-ApplyOption = Annotated[bool, typer.Option("--apply", help="Do it, on every branch.")]
+ApplyOption = Annotated[bool, option("--apply", help="Do it, on every branch.")]
 
 
 @command(app, direct_verb("upgrade", store=True))

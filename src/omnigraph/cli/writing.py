@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from omnigraph.cli.arguments import read_text, several
+from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call
 from omnigraph.errors import InvalidInput
 from omnigraph.storage.locations import Location
 
 MessageOption = Annotated[
     str | None,
-    typer.Option("--message", "-m", metavar="TEXT", help="Why; kept with the commit."),
+    option("--message", "-m", metavar="TEXT", help="Why; kept with the commit."),
 ]
 MetadataOption = Annotated[
     list[str] | None,
@@ -24,7 +23,7 @@ MetadataOption = Annotated[
 ]
 IfCommitOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--if-commit",
         metavar="ID",
         help="Only if this is the head of the branch; otherwise exit with 4.",
@@ -33,7 +32,7 @@ IfCommitOption = Annotated[
 ]
 IdempotencyOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--idempotency-key",
         metavar="KEY",
         help="Repeating a request with its key returns the first one's commit.",
@@ -42,23 +41,19 @@ IdempotencyOption = Annotated[
 ]
 QuerySourceOption = Annotated[
     str | None,
-    typer.Option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
+    option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
 ]
 QueryTextOption = Annotated[
     str | None,
-    typer.Option(
-        "--query-string", "-e", metavar="TEXT", help="The query itself.", show_default=False
-    ),
+    option("--query-string", "-e", metavar="TEXT", help="The query itself.", show_default=False),
 ]
 ParamsOption = Annotated[
     str | None,
-    typer.Option("--params", metavar="JSON", help="Parameters as JSON.", show_default=False),
+    option("--params", metavar="JSON", help="Parameters as JSON.", show_default=False),
 ]
 ParamsFileOption = Annotated[
     str | None,
-    typer.Option(
-        "--params-file", metavar="FILE", help="A file with the parameters.", show_default=False
-    ),
+    option("--params-file", metavar="FILE", help="A file with the parameters.", show_default=False),
 ]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Final, Literal, Protocol
 
 import numpy as np
 
 from omnigraph.errors import EmbeddingFailure
+from omnigraph.frozen import frozen
 
 EmbeddingTask = Literal["query", "document"]
 REMEMBERED_MAX: Final = 1_024
@@ -36,7 +37,7 @@ class Provider(Protocol):
     ) -> Sequence[Sequence[float]]: ...
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Embedder:
     """A provider whose answers are checked and remembered. Thread-safe."""
 

@@ -9,10 +9,10 @@ stepped forward by whoever writes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import CorruptData, FormatUnsupported
+from omnigraph.frozen import frozen
 from omnigraph.manifest.rows import CURRENT
 from omnigraph.storage.tables import PinnedTable
 
@@ -33,7 +33,7 @@ FORMAT_VERSION_FLOOR: Final = 1
 EXPORT_AND_LOAD: Final = "Export it with the program that made it and load the export here."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """What a manifest says about its format; the graph's id is missing before version 2."""
 

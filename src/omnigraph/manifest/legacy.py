@@ -8,12 +8,11 @@ error: taken for "no commits" it would lose the history of a graph for good. Not
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.errors import CorruptData
+from omnigraph.frozen import frozen
 from omnigraph.ids import encode_ulid
 from omnigraph.manifest.rows import MAIN, Commit, TablePin
 from omnigraph.manifest.timeline import Timeline, Track
@@ -35,7 +34,7 @@ _ULID_BYTES: Final = 16
 _RANDOM_BYTES: Final = 10  # of an id: what is not its time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lineage:
     """The commits of one branch in their order; the last one is its head."""
 
@@ -47,7 +46,7 @@ class Lineage:
         return self.commits[-1].commit_id
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class RecordedTimeline(Timeline):
     """A timeline whose commits are not rows of the manifest."""
 
@@ -68,8 +67,7 @@ def recorded_timeline(timeline: Timeline, lineage: Lineage) -> RecordedTimeline:
 def unstamped_id(pins: Iterable[TablePin]) -> str:
     """The id of a graph that was given none: told from lifetimes of types, which no other has."""
     lifetimes = sorted(f"{pin.type_id} {pin.incarnation}" for pin in pins)
-    digest = hashlib.sha256("\n".join(lifetimes).encode()).digest()
-    return encode_ulid(int.from_bytes(digest[:_ULID_BYTES], "big"))
+    return encode_ulid(_digest("\n".join(lifetimes), _ULID_BYTES))
 
 
 def read_lineage(
@@ -131,8 +129,7 @@ def _kind(row: dict[str, Any]) -> str:
 def _unrecorded(branch: str, manifest: TableRef, schema_hash: str, graph_id: str) -> Commit:
     """The one commit of a branch that recorded none: the same for everybody who asks."""
     text = f"{graph_id} {manifest.branch or MAIN} {UNRECORDED}"
-    digest = hashlib.sha256(text.encode()).digest()
-    commit_id = encode_ulid(int.from_bytes(digest[:_RANDOM_BYTES], "big"))
+    commit_id = encode_ulid(_digest(text, _RANDOM_BYTES))
     return Commit(
         commit_id=commit_id,
         branch=branch,
@@ -143,3 +140,10 @@ def _unrecorded(branch: str, manifest: TableRef, schema_hash: str, graph_id: str
         schema_hash=schema_hash,
         manifest_version=manifest.version,
     )
+
+
+def _digest(text: str, length: int) -> int:
+    """A number of so many bytes that tells one text from any other."""
+    import hashlib
+
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:length], "big")

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import Contention, OmnigraphError
 from omnigraph.ids import SYSTEM_CLOCK, Clock
 from omnigraph.manifest.format import INTERNAL_VERSION, Stamp
 from omnigraph.manifest.history import find_commit
 from omnigraph.manifest.migrations.migrator import Migrator
-from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.publisher import ATTEMPTS_MIN, BUDGET_S, Published, Publisher, back_off
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.manifest.state import ManifestState, load_state
 from omnigraph.storage.lance_errors import AmbiguousOutcome, CommitRefused
 from omnigraph.storage.tables import PinnedTable, TableStore
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.publication import Publication
+    from omnigraph.manifest.publisher import Published, Publisher
 
 # Cleanup keeps every manifest version younger than an hour; a handle that looked less than this
 # long ago therefore finds the next version where it expects it.
@@ -48,7 +52,6 @@ class Manifest:
         self._lock = threading.Lock()
         self._state: ManifestState | None = None
         self._looked_at = 0.0
-        self._publisher = Publisher(store, self.current, self._migrated, find_commit, clock)
 
     def current(self) -> ManifestState:
         """The newest state."""
@@ -83,6 +86,8 @@ class Manifest:
 
     def migrate(self) -> ManifestState:
         """Bring the branch to the current format; a look at what is known where it is."""
+        from omnigraph.manifest.publisher import ATTEMPTS_MIN, BUDGET_S, back_off
+
         deadline = self._clock.monotonic() + BUDGET_S
         attempt = 0
         while True:
@@ -100,6 +105,12 @@ class Manifest:
             return state
         self.migrator.migrate()
         return self.current()
+
+    @cached_property
+    def _publisher(self) -> Publisher:
+        from omnigraph.manifest.publisher import Publisher
+
+        return Publisher(self.store, self.current, self._migrated, find_commit, self._clock)
 
     def publish(self, publication: Publication) -> Published:
         """Make a publication visible and remember the state it made."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from omnigraph.errors import (
@@ -24,6 +24,7 @@ from omnigraph.errors import (
     OwnershipLost,
     StorageFailure,
 )
+from omnigraph.frozen import frozen
 from omnigraph.ids import Clock
 from omnigraph.manifest.publication import Publication, PublicationRows
 from omnigraph.manifest.rows import CURRENT, Commit, Row, history_schema, rows_to_arrow
@@ -47,7 +48,7 @@ HISTORY_FRAGMENTS_MAX = 8
 _OFFSET_MASK = 0xFFFF_FFFF
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Published:
     """The outcome of a publish: the new state, and the commit as later readers see it."""
 

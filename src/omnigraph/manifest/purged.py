@@ -9,13 +9,14 @@ The row names the purge and nothing of what was purged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from omnigraph.errors import HistoryPurged
+from omnigraph.frozen import frozen
 from omnigraph.manifest.rows import Kind, Row, TablePin, place_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Purged:
     """The traces of purges in one table, by place (see ``rows.place_of``)."""
 
@@ -64,7 +65,7 @@ def purged_id(path: str) -> str:
     return f"purged:{path}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PurgedPlaces:
     """All of it, of one state of a branch."""
 

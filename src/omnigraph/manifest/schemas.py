@@ -7,7 +7,6 @@ own.
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from omnigraph.errors import CorruptData
@@ -23,6 +22,8 @@ def schema_row(schema: AcceptedSchema) -> Row:
 
 def schema_id(schema: AcceptedSchema) -> str:
     """The name of a schema with all its identities."""
+    import hashlib
+
     canonical = json.dumps(schema.to_json(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -7,11 +7,12 @@ read. Moving a state to a newer version reads only the fragments that changed in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from omnigraph.errors import CorruptData
+from omnigraph.frozen import frozen
 from omnigraph.manifest.format import internal_version
 from omnigraph.manifest.legacy import Lineage, recorded_timeline
 from omnigraph.manifest.purged import Purged, PurgedPlaces
@@ -22,7 +23,7 @@ from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable, TableRef
 Signature = tuple[int, int]  # physical rows and deleted rows: changes whenever a row goes away
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Stored:
     """A current row and where it is stored, so that the next commit can replace it."""
 
@@ -34,7 +35,7 @@ class Stored:
         return self.address >> FRAGMENT_SHIFT
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class ManifestState:
     """What is true on one branch as of one manifest version."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ class Track:
         )
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Timeline:
     """The history rows of a manifest up to one version, by place."""
 

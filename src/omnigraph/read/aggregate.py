@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ def _arrow_codes(value: Values) -> Ints:
 # Aggregates
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class _Members:
     """The group of each row, the number of groups, and how many matches each row stands for."""
 

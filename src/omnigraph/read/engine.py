@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from omnigraph.embed import Embedder, embedder_from_environment
 from omnigraph.errors import InvalidInput, ResourceLimit
 from omnigraph.frozen import frozen
 from omnigraph.manifest.repository import Repository
@@ -42,6 +41,7 @@ from omnigraph.read.tables import Recent
 from omnigraph.schema import AcceptedSchema
 
 if TYPE_CHECKING:
+    from omnigraph.embed import Embedder
     from omnigraph.read.delta import State
     from omnigraph.read.explain import Explanation
 
@@ -91,12 +91,12 @@ class Reader:
         *,
         cache: Cache | None = None,
         store: ArrayStore | None = None,
-        embedder: Callable[[], Embedder] = embedder_from_environment,
+        embedder: Callable[[], Embedder] | None = None,
     ) -> None:
         self.repository = repository
         self.cache = cache if cache is not None else shared_cache()
         self.store = store if store is not None else default_store()
-        self.embedder = embedder
+        self.embedder = embedder if embedder is not None else _embedder_from_environment
         self.touches = Touches()
         self.recent = Recent()
         self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
@@ -216,6 +216,12 @@ class Reader:
             found = Prepared(plan, use, needed_variables(plan), names)
             self._prepared.keep(key, found)
         return found
+
+
+def _embedder_from_environment() -> Embedder:
+    from omnigraph.embed import embedder_from_environment
+
+    return embedder_from_environment()
 
 
 def _require_reasonable(pattern: Pattern) -> None:

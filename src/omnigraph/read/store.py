@@ -9,22 +9,21 @@ from another format is made anew, and what cannot be written is not kept.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import logging
 import os
 import threading
 import time
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from omnigraph.read.values import Ints
 
-log = logging.getLogger("omnigraph.cache")
+if TYPE_CHECKING:
+    import logging
 
 DIRECTORY_ENVIRONMENT: Final = "OMNIGRAPH_CACHE_DIR"
 BYTES_ENVIRONMENT: Final = "OMNIGRAPH_CACHE_DIR_BYTES"
@@ -53,7 +52,7 @@ class ArrayStore:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            log.info("dropping the cache file %s: %s", path, problem)
+            _log().info("dropping the cache file %s: %s", path, problem)
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
@@ -71,11 +70,13 @@ class ArrayStore:
             os.replace(beside, path)
             self._shrink()
         except OSError as problem:
-            log.info("not keeping %s: %s", path, problem)
+            _log().info("not keeping %s: %s", path, problem)
             with contextlib.suppress(OSError):
                 beside.unlink()
 
     def _path(self, name: str) -> Path:
+        import hashlib
+
         digest = hashlib.sha256(name.encode()).hexdigest()
         return self.directory / digest[:2] / f"{digest}{SUFFIX}"
 
@@ -154,3 +155,10 @@ def default_store() -> ArrayStore | None:
         return ArrayStore(Path(configured), bytes_max)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return ArrayStore(Path(base) / "omnigraph", bytes_max)
+
+
+def _log() -> logging.Logger:
+    """Few processes have something to say about files."""
+    import logging
+
+    return logging.getLogger("omnigraph.cache")

@@ -7,7 +7,6 @@ beside the data and is never a special value of it. No evaluation happens here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -34,7 +33,7 @@ WORDS_RATIO: Final = 4
 _NUMPY: Final = {"bool", "integer", "float", "date", "datetime"}
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Words:
     """Different strings in the order of their bytes."""
 

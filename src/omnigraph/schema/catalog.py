@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -229,7 +229,7 @@ class EdgeType(_EntityType):
         )
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class AcceptedSchema:
     """A whole schema as a graph holds it. Mappings are in name order."""
 

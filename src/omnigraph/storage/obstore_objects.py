@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import hashlib
 import os
 import random
 import threading
@@ -272,6 +271,8 @@ class ObstoreObjects:
     def _tag(self, data: bytes, e_tag: str | None) -> str:
         """What names this content. Local tags are digests: inode and time can come back."""
         if self._root is not None:
+            import hashlib
+
             return hashlib.sha256(data).hexdigest()
         if e_tag is None:
             raise StorageFailure(

@@ -104,7 +104,7 @@ class Counters:
     commits: int = 0
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class PinnedTable:
     """A table at one version. Everything it answers stays true for ever."""
 

@@ -22,12 +22,10 @@ from omnigraph.manifest.format import (
     stamp_of,
 )
 from omnigraph.manifest.legacy import Lineage, read_lineage, unstamped_id
-from omnigraph.manifest.migrations.registry import steps_from
 from omnigraph.manifest.migrations.step import Site
 from omnigraph.manifest.state import ManifestState, load_state
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import CommitRefused
-from omnigraph.storage.metadata import stage_schema_metadata
 from omnigraph.storage.tables import PinnedTable, TableStore, operation_properties
 
 
@@ -76,6 +74,8 @@ class Migrator:
 
     def migrate(self) -> None:
         """Take every step that is missing. ``CommitRefused``: look again and repeat."""
+        from omnigraph.manifest.migrations.registry import steps_from
+
         properties = operation_properties(new_ulid(), "migrate")
         stamp = self.accept(self.site.newest())
         for step in steps_from(stamp.internal):
@@ -87,6 +87,8 @@ class Migrator:
 
     def _stamp(self, version: int, properties: dict[str, str]) -> None:
         """Say that a step was taken; somebody else may have said so already, or more."""
+        from omnigraph.storage.metadata import stage_schema_metadata
+
         table = self.site.newest()
         found = self.accept(table)
         if found.internal >= version:

@@ -9,16 +9,16 @@ exclude each other one is refused, and the refused one looks again and finds not
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from omnigraph.frozen import frozen
 from omnigraph.manifest.legacy import Lineage
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """One branch's manifest, as a step finds it."""
 

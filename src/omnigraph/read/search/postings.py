@@ -7,12 +7,12 @@ words, so that exact, stemmed and fuzzy searches share one structure.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.search.analyze import STOP_WORDS, split_words
 from omnigraph.read.search.stem import stem
 from omnigraph.read.values import Ints, Mask, Values
@@ -24,7 +24,7 @@ _WORD_BYTES: Final = 120
 """What a word takes beside its postings, roughly."""
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Postings:
     """``texts[starts[w]:starts[w + 1]]`` hold word ``w``, ``counts`` times each.
 

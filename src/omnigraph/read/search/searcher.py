@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omnigraph.embed import Embedder
 from omnigraph.errors import InvalidInput
 from omnigraph.query.expressions import (
     FUZZY_EDITS_DEFAULT,
@@ -24,11 +23,13 @@ from omnigraph.query.expressions import (
 )
 from omnigraph.read import sets
 from omnigraph.read.probe import TooWide
-from omnigraph.read.search import text
-from omnigraph.read.search.postings import Postings, build_postings
-from omnigraph.read.search.vectors import Vectors, vectors_of
 from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Mask, Values
+
+if TYPE_CHECKING:
+    from omnigraph.embed import Embedder
+    from omnigraph.read.search.postings import Postings
+    from omnigraph.read.search.vectors import Vectors
 
 
 @dataclass(slots=True)
@@ -44,6 +45,8 @@ class Searcher:
 
     def matches(self, search: TextMatch, table: object, entities: Ints) -> Mask:
         """Which entities a text search finds."""
+        from omnigraph.read.search import text
+
         cached = _cached(table)
         query = self._given(search.query)
         if query is None:
@@ -112,6 +115,8 @@ class Searcher:
         return vectors.possible_nearest(query, present, count) if count else present[:0]
 
     def _relevance(self, ranking: Bm25, table: CachedTable) -> tuple[Ints, Ints]:
+        from omnigraph.read.search import text
+
         query = self._given(ranking.query)
         if query is None:
             return np.array([], dtype=np.int64), np.array([])
@@ -144,11 +149,15 @@ def _cached(table: object) -> CachedTable:
 
 
 def _postings(table: CachedTable, field: PropertyOf) -> Postings:
+    from omnigraph.read.search.postings import build_postings
+
     key = f"{table.key}/postings/{field.property}"
     return table.cache.get(key, lambda: build_postings(table.column(field.property)))
 
 
 def _vectors(table: CachedTable, field: PropertyOf) -> Vectors:
+    from omnigraph.read.search.vectors import vectors_of
+
     metric = table.kind.properties[field.property].vector.metric
     key = f"{table.key}/vectors/{field.property}/{metric}"
     return table.cache.get(key, lambda: vectors_of(table.column(field.property), metric))

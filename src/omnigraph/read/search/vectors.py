@@ -7,12 +7,12 @@ with a bound on its error, so that the result is exact all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints, Mask, Values
 from omnigraph.schema.parts import Metric
 
@@ -23,7 +23,7 @@ ESTIMATE_ROWS_MIN: Final = 20_000
 _SINGLE_EPSILON: Final = 2.0**-23
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Vectors:
     """A vector property of all entities, as a matrix."""
 
