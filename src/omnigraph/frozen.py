@@ -20,7 +20,7 @@ from threading import RLock
 from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar, dataclass_transform, overload
 
-COMPILED_AFTER: Final = 12
+COMPILED_AFTER: Final = 40
 """Values of one class: to compile ``__init__`` takes as long as to make so many without."""
 _CLASS_VARIABLE: Final = "ClassVar"
 _KEYWORDS_FOLLOW: Final = "KW_ONLY"

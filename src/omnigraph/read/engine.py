@@ -25,6 +25,7 @@ from omnigraph.query import BoundParameters, bind_parameters, compile_query
 from omnigraph.query.params import ParameterMode
 from omnigraph.query.plan import Pattern, ReadPlan
 from omnigraph.read.access import ProbingTables, SnapshotTables, TypeUse, type_use
+from omnigraph.read.ahead import looking_ahead
 from omnigraph.read.cache import Cache, shared_cache
 from omnigraph.read.choice import Access, Touches, choose_access
 from omnigraph.read.evaluate import Evaluator
@@ -318,7 +319,9 @@ class _Run:
         evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher)
         matcher = Matcher(tables, evaluator, self.guard, profile)
         ranker = Ranker(self.plan, matcher, evaluator, searcher)
-        frame, ranks = ranker.match(self.prepared.needed)
+        needed = self.prepared.needed
+        with looking_ahead(tables, self.plan.pattern, needed, evaluator):
+            frame, ranks = ranker.match(needed)
         form = self.options.entity_form
         output = Output(self.plan, evaluator, by_variable, self.guard, form)
         return output.answer(frame, ranks)

@@ -7,7 +7,9 @@ query that turns out to meet many entities is given up here and run on cached co
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -33,6 +35,29 @@ class TooWide(Exception):
     """Met more than a first touch should; caught by the engine, never seen outside."""
 
 
+class _Reading(threading.Thread):
+    """Rows that are being read while something else is done."""
+
+    def __init__(self, read: Callable[[], pa.Table]) -> None:
+        super().__init__(name="omnigraph-look-ahead", daemon=True)
+        self._read = read
+        self._found: pa.Table | None = None
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._found = self._read()
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> pa.Table:
+        self.join()
+        if self._error is not None:
+            raise self._error
+        assert self._found is not None
+        return self._found
+
+
 class ProbedTable:
     """The entities of one type that were met so far."""
 
@@ -51,6 +76,7 @@ class ProbedTable:
         self._parts: list[pa.Table] = []
         self._met: dict[int, int] = {}  # position in storage -> ordinal
         self._gathered: dict[str, tuple[int, Values]] = {}
+        self._begun: dict[str | None, _Reading] = {}
 
     def gather(self, name: str, ordinals: Ints) -> Values:
         known, values = self._gathered.get(name, (-1, None))
@@ -74,12 +100,28 @@ class ProbedTable:
         chunks = [chunk for part in parts for chunk in part.chunks]
         return values_of(pa.chunked_array(chunks), self._types[name])
 
+    def begin(self, condition: str | None) -> None:
+        """Begin to read rows that will be fetched, or not; ``settle`` must follow."""
+        reading = _Reading(lambda: self._read(condition))
+        with suppress(RuntimeError):  # a process may have as many threads as it is allowed
+            reading.start()
+            self._begun[condition] = reading
+
+    def settle(self) -> None:
+        """Wait for what was begun: nothing is read any more afterwards."""
+        for reading in self._begun.values():
+            reading.join()
+
+    def _read(self, condition: str | None) -> pa.Table:
+        return self._open().scan(self._columns, condition, with_row_address=True)
+
     def fetch(self, condition: str | None) -> tuple[Ints, pa.Table]:
         """The rows that satisfy a condition, in storage order, and their ordinals."""
         import pyarrow as pa
 
+        begun = self._begun.get(condition)
+        found = self._read(condition) if begun is None else begun.result()
         table = self._open()
-        found = table.scan(self._columns, condition, with_row_address=True)
         if found.num_rows > PROBE_ROWS_MAX:
             raise TooWide
         positions = self._storage_positions(table, found["_rowaddr"].to_numpy())
@@ -153,9 +195,11 @@ class ProbedEdges(ProbedTable):
         super().__init__(kind, rows, open_table, {"src", "dst", *columns})
         self._ends = {"out": (source, target), "in": (target, source)}
 
-    def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits:
-        import pyarrow as pa
+    def begin_edges_of(self, direction: Direction, id: str) -> None:
+        """Begin to read the edges of a node that may exist."""
+        self.begin(_touching("src" if direction == "out" else "dst", [id]))
 
+    def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits:
         near, far = self._ends[direction]
         asked, other = ("src", "dst") if direction == "out" else ("dst", "src")
         if not len(nodes):
@@ -164,7 +208,7 @@ class ProbedEdges(ProbedTable):
         unique = list(dict.fromkeys(ids))
         if len(unique) > PROBE_IDS_MAX:
             raise TooWide
-        edges, found = self.fetch(membership(asked, pa.array(unique, type=pa.string())))
+        edges, found = self.fetch(_touching(asked, unique))
         ends = far.resolve(found[other])
         by_id: dict[str, list[int]] = {id: [] for id in unique}
         for at, id in enumerate(found[asked].to_pylist()):
@@ -181,6 +225,13 @@ class ProbedEdges(ProbedTable):
     def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints:
         hits = self.expand(direction, nodes, distinct=distinct)
         return np.bincount(hits.origin, minlength=len(nodes))
+
+
+def _touching(column: str, ids: list[str]) -> str | None:
+    """The condition that an edge has one of these ids at one of its ends."""
+    import pyarrow as pa
+
+    return membership(column, pa.array(ids, type=pa.string()))
 
 
 def _spread(ids: Sequence[str], by_id: dict[str, list[int]]) -> tuple[Ints, Ints]:

@@ -24,8 +24,10 @@ Row = dict[str, Any]
 
 HTML_ROWS_MAX: Final = 50
 """A notebook shows this many rows, and says how many there are."""
-SHAPES_MAX: Final = 512
+BUILDERS_MAX: Final = 512
 """Sets of column names whose rows are made by code of their own."""
+BUILDER_ROWS_MIN: Final = 16
+"""Fewer rows are made before that code would be."""
 _SAME: Final = {"string", "bool", "integer"}
 
 
@@ -64,7 +66,7 @@ class Entities:
 
     def to_json(self, *, js_safe: bool) -> list[Any]:
         parts = [json_values(part, js_safe=js_safe) for part in self.parts]
-        return _objects(self.names)(parts)
+        return _objects(self.names, parts)
 
 
 @frozen(slots=False)
@@ -95,7 +97,7 @@ class Result:
             else json_values(item, js_safe=js_safe)
             for item in self.data
         ]
-        return _objects(self.columns)(columns)
+        return _objects(self.columns, columns)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -184,10 +186,17 @@ class Result:
         return Result(self.query_name, self.target, self.commit_id, self.columns, data)
 
 
-@lru_cache(maxsize=SHAPES_MAX)
-def _objects(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[Row]]:
+def _objects(names: tuple[str, ...], columns: list[list[Any]]) -> list[Row]:
+    """One object with these names for each row."""
+    if len(columns[0]) < BUILDER_ROWS_MIN:
+        return [dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True)]
+    return _builder(names)(columns)
+
+
+@lru_cache(maxsize=BUILDERS_MAX)
+def _builder(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[Row]]:
     """What makes columns into objects with these names: written out, as a person would for one
-    query, because a general loop takes ten times as long as everything else about a row.
+    query, because a general loop takes longer than everything else about a row.
     """
     places = [f"v{at}" for at in range(len(names))]
     pairs = ", ".join(f"{name!r}: {at}" for name, at in zip(names, places, strict=True))

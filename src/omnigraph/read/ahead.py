@@ -1,0 +1,59 @@
+"""Looking ahead on first touch: the edges of the node a query starts at.
+
+A query that names its first node by its key and goes on along edges needs the node and its edges.
+Edges know their nodes by id, and the id is the key: they are read while the node is looked up, on
+another processor. What was read for a node that turns out not to exist is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from omnigraph.query.plan import Pattern
+from omnigraph.query.steps import Follow, Scan
+from omnigraph.read.access import ProbingTables, SnapshotTables
+from omnigraph.read.evaluate import Evaluator
+from omnigraph.read.probe import ProbedEdges
+from omnigraph.read.scan import names_key
+from omnigraph.read.tables import Direction
+
+
+@contextmanager
+def looking_ahead(
+    tables: SnapshotTables | ProbingTables,
+    pattern: Pattern,
+    needed: Collection[str],
+    evaluator: Evaluator,
+) -> Iterator[None]:
+    """While a pattern is matched; nothing is being read any more afterwards."""
+    if not isinstance(tables, ProbingTables):
+        yield
+        return
+    edges = _begun(tables, pattern, needed, evaluator)
+    try:
+        yield
+    finally:
+        if edges is not None:
+            edges.settle()
+
+
+def _begun(
+    tables: ProbingTables, pattern: Pattern, needed: Collection[str], evaluator: Evaluator
+) -> ProbedEdges | None:
+    """The edges that are being read now."""
+    match [step for step, _ in tables.course(pattern, (), (), needed)]:
+        case [Scan(variable), Follow(expand, found), *_] if not expand.is_impossible:
+            kind = tables.nodes(variable.type.name).kind
+            edges = tables.edges(expand.edge.name)
+            named = names_key(kind, variable.predicates)  # type: ignore[arg-type]
+            if named is None or not isinstance(edges, ProbedEdges):
+                return None
+            id = evaluator.literal(named.right).value
+            if not isinstance(id, str):
+                return None
+            way: Direction = "out" if found.name == expand.target else "in"
+            for direction in ("out", "in") if expand.undirected else (way,):
+                edges.begin_edges_of(direction, id)
+            return edges
+    return None
