@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.graphs import repository
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.read.probe import ProbedEdges, ProbedTable
+from tests.graphs import repository
 
 SCHEMA = """
 node Person { name: String @key }

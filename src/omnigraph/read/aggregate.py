@@ -24,7 +24,7 @@ from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.types import PropertyType
 
-_INT64_MAX: Final = 2**63 - 1
+INT64_MAX: Final = 2**63 - 1
 _EXACT_FLOAT_MAX: Final = 2**53
 
 
@@ -37,53 +37,54 @@ class Grouped:
     aggregates: Mapping[Expression, Values]
 
 
-def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
+def group_at_once(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
     """Group the matches of a frame. Without a key everything is one group, even nothing."""
-    expressions = [item.expression for item in output.aggregates]
-    keys = [_codes(item.expression, frame, evaluator) for item in output.keys]
-    groups, first = group_rows([key for key in keys if key is not None], frame.rows)
+    keys = [column for item in output.keys for column in _codes(item.expression, frame, evaluator)]
+    groups, first = group_rows(keys, frame.rows)
     count = len(first) if output.keys else 1
-    members = _Members(groups, count, frame.weight)
+    members = Members(groups, count, frame.weight)
     found: dict[Expression, Values] = {}
-    for expression in expressions:
-        assert isinstance(expression, Aggregate)
-        found[expression] = _aggregate(expression, frame, evaluator, members)
+    for item in output.aggregates:
+        assert isinstance(item.expression, Aggregate)
+        found[item.expression] = _aggregate(item.expression, frame, evaluator, members)
     return Grouped(count, first, found)
 
 
 def weights_suffice(output: Group) -> bool:
     """Whether equal rows can stay one row: floats have to be added one by one."""
-    return not any(_adds_floats(item.expression) for item in output.aggregates)
+    return not any(adds_floats(item.expression) for item in output.aggregates)
 
 
-def _adds_floats(expression: Expression) -> bool:
+def adds_floats(expression: Expression) -> bool:
     if not isinstance(expression, Aggregate) or expression.function not in ("sum", "avg"):
         return False
     kind = expression.argument.type
     return isinstance(kind, PropertyType) and kind.scalar.family == "float"
 
 
-def _codes(expression: Expression, frame: Frame, evaluator: Evaluator) -> Ints | None:
-    """Numbers that are equal where the key is; None for a key that is the same everywhere."""
+def _codes(expression: Expression, frame: Frame, evaluator: Evaluator) -> list[Ints]:
+    """Columns of numbers that are equal where the key is; none for a key that is the same
+    everywhere.
+    """
     if isinstance(expression, WholeEntity):
-        return frame.columns[expression.variable]
+        return [frame.columns[expression.variable]]
     if isinstance(expression, PropertyOf):
         table = evaluator.tables[expression.variable]
         ordinals = frame.columns[expression.variable]
         if isinstance(table, CachedTable) and frame.rows > table.rows:
             every = Frame(table.rows, {expression.variable: table.all})
-            codes = _codes(expression, every, evaluator)
-            return None if codes is None else codes[ordinals]
+            return [column[ordinals] for column in _codes(expression, every, evaluator)]
     value = evaluator.value(expression, frame)
     if isinstance(value, Literal):
-        return None
-    codes = value.data
-    if not value.is_numpy:
-        codes = _arrow_codes(value)
-    elif value.valid is not None:
-        dense = np.unique(codes, return_inverse=True)[1].astype(np.int64) + 1
-        codes = np.where(value.valid, dense, 0)
-    return np.asarray(codes)
+        return []
+    return number_codes(value) if value.is_numpy else [_arrow_codes(value)]
+
+
+def number_codes(value: Values) -> list[Ints]:
+    """The same for values that are numbers already: equal wherever they come from."""
+    if value.valid is None:
+        return [value.data]
+    return [np.where(value.valid, value.data, value.data.dtype.type(0)), value.valid.view(np.int8)]
 
 
 def _arrow_codes(value: Values) -> Ints:
@@ -98,7 +99,7 @@ def _arrow_codes(value: Values) -> Ints:
 
 
 @frozen(slots=False)
-class _Members:
+class Members:
     """The group of each row, the number of groups, and how many matches each row stands for."""
 
     groups: Ints
@@ -110,13 +111,13 @@ class _Members:
         """How many matches each group has."""
         return add_up(self.groups, self.count, self.weight)
 
-    def keep(self, valid: Mask) -> _Members:
+    def keep(self, valid: Mask) -> Members:
         weight = None if self.weight is None else self.weight[valid]
-        return _Members(self.groups[valid], self.count, weight)
+        return Members(self.groups[valid], self.count, weight)
 
 
 def _aggregate(
-    expression: Aggregate, frame: Frame, evaluator: Evaluator, members: _Members
+    expression: Aggregate, frame: Frame, evaluator: Evaluator, members: Members
 ) -> Values:
     if isinstance(expression.argument, WholeEntity):
         return Values(expression.type, members.sizes)
@@ -131,11 +132,11 @@ def _aggregate(
     if valid is not None:
         value = value.take(np.flatnonzero(valid))
     if expression.function in ("min", "max"):
-        return _extreme(expression, value, members.groups, members.count)
+        return extreme(expression, value, members.groups, members.count)
     return _sum(expression, value.data, members)
 
 
-def _extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> Values:
+def extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> Values:
     """The smallest or largest value of each group; null for a group without values."""
     ranks = value.data if value.is_numpy else string_ranks(value.data)
     if ranks.dtype == np.bool_:
@@ -165,13 +166,18 @@ def _with_nulls(values: Values, present: Mask, kind: Any) -> Values:
     return Values(kind, pc.if_else(pa.array(present), values.data, None))
 
 
-def _sum(expression: Aggregate, data: Ints, members: _Members) -> Values:
-    groups, count, sizes = members.groups, members.count, members.sizes
+def _sum(expression: Aggregate, data: Ints, members: Members) -> Values:
+    groups, count = members.groups, members.count
     totals: list[Any]
     if data.dtype.kind == "f":
         totals = _float_sums(data, groups, count)
     else:
-        totals = _integer_sums(data, groups, count, members.weight)
+        totals = integer_sums(data, groups, count, members.weight)
+    return sum_or_mean(expression, totals, members.sizes)
+
+
+def sum_or_mean(expression: Aggregate, totals: list[Any], sizes: Ints) -> Values:
+    """What is asked of the sums of groups of these sizes; null for an empty group."""
     present = sizes > 0
     if expression.function == "avg":
         pairs = zip(totals, sizes.tolist(), strict=True)
@@ -188,7 +194,7 @@ def _float_sums(data: Ints, groups: Ints, count: int) -> list[float]:
     return [math.fsum(numbers[ends[at] : ends[at + 1]]) for at in range(count)]
 
 
-def _integer_sums(data: Ints, groups: Ints, count: int, weight: Ints | None) -> list[Any]:
+def integer_sums(data: Ints, groups: Ints, count: int, weight: Ints | None) -> list[Any]:
     if not len(data):
         return [0] * count
     largest = max(abs(int(data.max())), abs(int(data.min())))
@@ -196,7 +202,7 @@ def _integer_sums(data: Ints, groups: Ints, count: int, weight: Ints | None) -> 
     if largest * repeats < _EXACT_FLOAT_MAX:
         numbers = data if weight is None else data.astype(np.int64) * weight
         return list(np.bincount(groups, weights=numbers, minlength=count).astype(np.int64).tolist())
-    if largest * repeats <= _INT64_MAX:
+    if largest * repeats <= INT64_MAX:
         totals = np.zeros(count, dtype=np.int64)
         wide = data.astype(np.int64)
         np.add.at(totals, groups, wide if weight is None else wide * weight)

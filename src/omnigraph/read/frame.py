@@ -6,7 +6,7 @@ several equal matches: its weight. Frames are immutable; every operation makes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints, Mask
 
 _EXACT_FLOAT_MAX = 2**53
+BLOCK_ROWS = 65_536
+"""More rows than this are looked at in blocks of so many, where that is possible: what is computed
+for one of them stays in the processor's cache, and memory is not asked for anew."""
 HEAD_ROWS = 4_096
 """Few groups usually all appear among the first rows."""
 HEAD_SHARE = 64
@@ -34,13 +37,19 @@ class Frame:
 
     def take(self, rows: Ints) -> Frame:
         """Some rows, in this order; a row may be taken several times."""
-        columns = {name: column[rows] for name, column in self.columns.items()}
-        return Frame(len(rows), columns, None if self.weight is None else self.weight[rows])
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        return Frame(len(rows), columns, None if self.weight is None else self.weight.take(rows))
 
     def keep(self, mask: Mask) -> Frame:
         if mask.all():
             return self
         return self.take(np.flatnonzero(mask))
+
+    def part(self, rows: slice) -> Frame:
+        """Some rows that follow each other."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        weight = None if self.weight is None else self.weight[rows]
+        return Frame(len(range(self.rows)[rows]), columns, weight)
 
     def bind(self, name: str, ordinals: Ints) -> Frame:
         return Frame(self.rows, {**self.columns, name: ordinals}, self.weight)
@@ -83,15 +92,15 @@ START = Frame(1, {})
 """The empty assignment: what every match begins with."""
 
 
+def block_slices(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, BLOCK_ROWS):
+        yield slice(start, start + BLOCK_ROWS)
+
+
 def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
     """The group of each row, numbered by first appearance, and the first row of each group."""
-    if not columns:
-        return np.zeros(rows, dtype=np.int64), np.zeros(min(rows, 1), dtype=np.int64)
-    codes, count = _dense(columns[0])
-    for column in columns[1:]:
-        more, more_count = _dense(column)
-        codes, count = _dense(codes * more_count + more)
-    first = _first_rows(codes, count)
+    codes, count = dense_codes(columns, rows)
+    first = first_rows_of(codes, count)
     present = np.flatnonzero(first < rows)
     order = present[np.argsort(first[present], kind="stable")]
     place = np.empty(len(first), dtype=np.int64)
@@ -99,14 +108,29 @@ def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
     return place[codes], first[order]
 
 
-def _first_rows(codes: Ints, count: int) -> Ints:
-    """The first row of each code; the number of rows for a code that no row has."""
+def dense_codes(columns: list[Ints], rows: int) -> tuple[Ints, int]:
+    """Whole numbers from 0 that are equal where all columns are, and what they stay below."""
+    if not columns:
+        return np.zeros(rows, dtype=np.int64), 1
+    codes, count = _dense(columns[0])
+    for column in columns[1:]:
+        more, more_count = _dense(column)
+        codes, count = _dense(codes * more_count + more)
+    return codes, count
+
+
+def first_rows_of(codes: Ints, count: int, sizes: Ints | None = None) -> Ints:
+    """The first row of each code; the number of rows for a code that no row has. ``sizes``: how
+    many rows each has, where that is known.
+    """
     rows = len(codes)
     first = np.full(count, rows, dtype=np.int64)
     head = HEAD_ROWS if count * HEAD_SHARE < rows else rows
     _write_backwards(first, codes[:head])
-    if head < rows and (first[np.bincount(codes, minlength=count) > 0] == rows).any():
-        _write_backwards(first, codes)
+    if head < rows:
+        sizes = np.bincount(codes, minlength=count) if sizes is None else sizes
+        if (first[sizes > 0] == rows).any():
+            _write_backwards(first, codes)
     return first
 
 

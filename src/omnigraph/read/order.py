@@ -6,12 +6,13 @@ ids are fetched only for rows that need them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.read.frame import BLOCK_ROWS, block_slices
 from omnigraph.read.values import Ints, Mask, Values
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 PARTITION_ROWS_MIN: Final = 1_024
 """Fewer rows are sorted at once."""
+_BEGINNING: Final = 8
+"""As many bytes of a string as a number has."""
 
 
 class HasIds(Protocol):
@@ -27,11 +30,15 @@ class HasIds(Protocol):
 
 @frozen
 class SortColumn:
-    """Numbers that sort ascending like the rows should; ``present`` False sorts first or last."""
+    """Numbers that sort ascending like the rows should; ``present`` False sorts first or last.
+
+    If it is not ``exact``, different values may have the same number.
+    """
 
     data: Ints
     present: Mask | None = None
     nulls_last: bool = False
+    exact: bool = True
 
     @classmethod
     def of(cls, values: Values, *, descending: bool) -> SortColumn:
@@ -46,20 +53,30 @@ class SortColumn:
             data = -data if data.dtype.kind == "f" else ~data
         return cls(data, present, descending)
 
+    @classmethod
+    def rough(cls, strings: Values, rows: Ints, *, descending: bool) -> SortColumn:
+        """Some of the strings of a whole column, by their beginnings."""
+        valid = strings.is_valid()
+        data = string_beginnings(strings.data, rows)
+        present = None if valid is None else valid[rows]
+        return cls(~data if descending else data, present, descending, exact=False)
+
     def levels(self) -> list[Ints]:
         """Arrays to sort by, the most significant first."""
         if self.present is None:
             return [self.data]
         data = np.where(self.present, self.data, self.data.dtype.type(0))
-        return [~self.present if self.nulls_last else self.present, data]
+        return [(~self.present if self.nulls_last else self.present).view(np.int8), data]
 
-    def take(self, rows: Ints) -> SortColumn:
+    def take(self, rows: Ints | slice) -> SortColumn:
         present = None if self.present is None else self.present[rows]
-        return SortColumn(self.data[rows], present, self.nulls_last)
+        return SortColumn(self.data[rows], present, self.nulls_last, self.exact)
 
 
-Key: TypeAlias = Callable[[Ints | None], SortColumn]
-"""What to sort by: for some rows, or for all."""
+class Key(Protocol):
+    """What to sort by: for some rows, or for all. ``rough``: it need not be exact."""
+
+    def __call__(self, rows: Ints | slice | None, *, rough: bool = False) -> SortColumn: ...
 
 
 def string_ranks(array: pa.Array) -> Ints:
@@ -68,6 +85,31 @@ def string_ranks(array: pa.Array) -> Ints:
 
     ranks = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
     return np.asarray(ranks.to_numpy()).astype(np.int64)
+
+
+def string_beginnings(array: pa.Array, rows: Ints) -> Ints:
+    """The first bytes of some strings as numbers that never compare the other way than they do."""
+    import pyarrow as pa
+
+    wide = pa.types.is_large_string(array.type)
+    _, bounds, texts = array.buffers()
+    every = np.frombuffer(bounds, dtype=np.int64 if wide else np.int32)[array.offset :]
+    starts, stops = (every.take(rows + more).astype(np.int64) for more in (0, 1))
+    letters = memoryview(b"" if texts is None else texts)
+    if len(letters) < _BEGINNING:
+        letters = memoryview(letters.tobytes().ljust(_BEGINNING, b"\0"))
+    # The bytes from every place on as one number; a string near the end begins within the last.
+    count = len(letters) - _BEGINNING + 1
+    numbers = np.ndarray(count, dtype=">u8", buffer=letters, strides=(1,))
+    places = np.minimum(starts, count - 1)
+    found = numbers[places].astype(np.uint64) << _bits(starts - places)
+    unused = _bits(_BEGINNING - np.minimum(stops - starts, _BEGINNING))
+    return np.asarray(found >> unused << unused)
+
+
+def _bits(count: Ints) -> Ints:
+    """The bits in so many bytes; numpy shifts by as many as there are, and nothing is left."""
+    return (8 * count).astype(np.uint64)
 
 
 def list_ranks(values: Values) -> Ints:
@@ -99,38 +141,53 @@ def ordered_rows(
     keys: Sequence[Key], ties: Sequence[tuple[HasIds, Ints]], rows: int, limit: int | None
 ) -> Ints:
     """The same, with keys that are computed only for rows that can be among the first."""
-    chosen: Ints | None = None
-    columns = [keys[0](None)] if keys else []
-    if columns and limit and limit < rows and rows >= PARTITION_ROWS_MIN:
-        chosen = _possible(columns[0], limit)
-    if chosen is not None:
-        rows = len(chosen)
-        columns = [columns[0].take(chosen)]
-        ties = [(table, ordinals[chosen]) for table, ordinals in ties]
-    columns += [key(chosen) for key in keys[1:]]
-    found = first_rows(columns, ties, rows, limit)
-    return found if chosen is None else chosen[found]
+    if not keys or not limit or limit >= rows or rows < PARTITION_ROWS_MIN:
+        return first_rows([key(None) for key in keys], ties, rows, limit)
+    chosen = _among_the_first(keys, rows, limit)
+    ties = [(table, ordinals[chosen]) for table, ordinals in ties]
+    found = first_rows([key(chosen) for key in keys], ties, len(chosen), limit)
+    return np.asarray(chosen[found])
 
 
-def _possible(key: SortColumn, limit: int) -> Ints | None:
-    """Every row that can be among the first, judged by the first key alone; None for all."""
-    if key.present is None:
-        return _smallest(key.data, limit)
-    first = ~key.present if not key.nulls_last else key.present
-    count = int(first.sum())
-    if count >= limit:
-        inside = np.flatnonzero(first)
-        return inside[_smallest(key.data[inside], limit)] if key.nulls_last else inside
-    return None
+def _among_the_first(keys: Sequence[Key], rows: int, limit: int) -> Ints:
+    """Rows with all of those that can be among the first, in their order."""
+    left: Ints | None = None
+    if rows > BLOCK_ROWS:
+        parts = []
+        for block in block_slices(rows):
+            parts += [places + block.start for places in _cut(keys[0](block, rough=True), limit)]
+        left = np.concatenate(parts)
+    found: list[Ints] = []
+    for key in keys:
+        column = key(left, rough=True)
+        sure, tied = _cut(column, limit)
+        found.append(sure if left is None else left[sure])
+        left = tied if left is None else left[tied]
+        limit -= len(sure)
+        if not column.exact or len(left) <= max(limit, PARTITION_ROWS_MIN):
+            break
+    return np.sort(np.concatenate([*found, left]))
 
 
-def _smallest(data: Ints, limit: int) -> Ints:
-    """The places of the smallest values, with everything equal to the last of them."""
-    found = np.flatnonzero(data == data.min())  # where few values repeat, one is enough
-    if len(found) >= limit:
-        return found
-    bound = np.partition(data, limit - 1)[limit - 1]
-    return np.flatnonzero(data <= bound)
+def _cut(column: SortColumn, limit: int) -> tuple[Ints, Ints]:
+    """The places of the first values, and of those that are equal to the last of them."""
+    places = np.arange(0)
+    left: Ints | None = None
+    for level in column.levels():
+        data = level if left is None else level[left]
+        if len(data) <= limit:
+            break
+        last = data.min()
+        equal = np.flatnonzero(data == last)
+        if len(equal) < limit:
+            last = np.partition(data, limit - 1)[limit - 1]
+            if last != last:  # not a number is equal to nothing
+                break
+            below, equal = np.flatnonzero(data < last), np.flatnonzero(data == last)
+            places = np.concatenate([places, below if left is None else left[below]])
+            limit -= len(below)
+        left = equal if left is None else left[equal]
+    return places, np.arange(len(column.data)) if left is None else left
 
 
 def _break_ties(

@@ -16,17 +16,20 @@ from omnigraph.query.checked import Column, SortKey
 from omnigraph.query.expressions import (
     Aggregate,
     Expression,
+    PropertyOf,
     WholeEntity,
     is_constant,
     variables,
 )
 from omnigraph.query.plan import Group, Project, ReadPlan
-from omnigraph.read.aggregate import Grouped, group, weights_suffice
+from omnigraph.read.aggregate import Grouped, weights_suffice
+from omnigraph.read.blockwise import group
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.limits import Guard
 from omnigraph.read.order import Key, SortColumn, ordered_rows
 from omnigraph.read.result import Entities
+from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Values, repeated
 from omnigraph.read.values import Literal as LiteralValue
 
@@ -110,13 +113,28 @@ class Output:
         return [item for item in self.plan.order if not is_constant(item.expression)]
 
     def _sort_key(self, key: SortKey, frame: Frame) -> Key:
-        def of(rows: Ints | None) -> SortColumn:
-            part = frame if rows is None else frame.take(rows)
+        def of(rows: Ints | slice | None, *, rough: bool = False) -> SortColumn:
+            part = frame
+            if rows is not None:
+                part = frame.part(rows) if isinstance(rows, slice) else frame.take(rows)
+            if rough and (column := self._strings(key.expression)) is not None:
+                values, name = column
+                return SortColumn.rough(values, part.columns[name], descending=key.descending)
             value = self.evaluator.value(key.expression, part)
             assert isinstance(value, Values)
             return SortColumn.of(value, descending=key.descending)
 
         return of
+
+    def _strings(self, expression: Expression) -> tuple[Values, str] | None:
+        """The column of a property that holds strings as they are, and the variable it is of."""
+        if not isinstance(expression, PropertyOf) or not expression.type.is_string:
+            return None
+        table = self.tables[expression.variable]
+        column = table.column(expression.property) if isinstance(table, CachedTable) else None
+        if column is None or column.is_numpy:
+            return None
+        return column, expression.variable
 
     def _column(self, column: Column, frame: Frame) -> Answer:
         expression = column.expression
@@ -178,7 +196,10 @@ class Output:
 
 
 def _known(column: SortColumn) -> Key:
-    return lambda rows: column if rows is None else column.take(rows)
+    def of(rows: Ints | slice | None, *, rough: bool = False) -> SortColumn:
+        return column if rows is None else column.take(rows)
+
+    return of
 
 
 def _first_matches(frame: Frame, limit: int) -> Frame:

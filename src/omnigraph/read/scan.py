@@ -51,7 +51,11 @@ def scan_nodes(
         left = mask if left is None else left & mask
         if int(np.count_nonzero(left)) * GATHER_SHARE < len(ordinals):
             ordinals, left = ordinals[left], None
-    return ordinals if left is None or left.all() else ordinals[left]
+    if left is None or left.all():
+        return ordinals
+    if isinstance(table, CachedNodes) and ordinals is table.all:
+        return np.flatnonzero(left).astype(np.int32)
+    return ordinals[left]
 
 
 def _start(

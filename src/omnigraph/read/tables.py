@@ -133,9 +133,11 @@ class CachedTable:
 
     def gather(self, name: str, ordinals: Ints) -> Values:
         """A property of some entities."""
-        column = self.column(name)
-        if len(ordinals) == self.rows and ordinals is self.all:
+        column, every = self.column(name), self.all
+        if ordinals is every:
             return column
+        if ordinals.base is every and len(ordinals):
+            return column.part(int(ordinals[0]), int(ordinals[-1]) + 1)
         return column.take(ordinals)
 
     def ids(self, ordinals: Ints) -> pa.Array:

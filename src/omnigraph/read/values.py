@@ -90,13 +90,20 @@ class Values:
     def take(self, rows: Ints) -> Values:
         """The values of some rows, in their order."""
         if isinstance(self.data, np.ndarray):
-            valid = None if self.valid is None else self.valid[rows]
-            return Values(self.type, self.data[rows], valid, self.words)
+            valid = None if self.valid is None else self.valid.take(rows)
+            return Values(self.type, self.data.take(rows), valid, self.words)
         if len(rows) == 1:
             return Values(self.type, self.data.slice(int(rows[0]), 1))
         import pyarrow as pa
 
         return Values(self.type, self.data.take(pa.array(rows)))
+
+    def part(self, start: int, stop: int) -> Values:
+        """The values of rows that follow each other."""
+        if not isinstance(self.data, np.ndarray):
+            return Values(self.type, self.data.slice(start, stop - start))
+        valid = None if self.valid is None else self.valid[start:stop]
+        return Values(self.type, self.data[start:stop], valid, self.words)
 
     def is_valid(self) -> Mask | None:
         """Which values are not null; None when all are."""

@@ -1,0 +1,169 @@
+"""Grouping a large frame block by block.
+
+Everything computed for one block is small enough for the processor's cache; computed for all rows
+at once it would be written to memory and read again, several times over. Each block is grouped on
+its own, and what was found in all of them is grouped once more. Where groups are as many as rows,
+or what is computed cannot be put together from parts, everything is grouped at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from omnigraph.frozen import frozen
+from omnigraph.query.expressions import Aggregate, Expression, WholeEntity
+from omnigraph.query.plan import Group
+from omnigraph.read.aggregate import (
+    INT64_MAX,
+    Grouped,
+    Members,
+    adds_floats,
+    extreme,
+    group_at_once,
+    integer_sums,
+    number_codes,
+    sum_or_mean,
+)
+from omnigraph.read.evaluate import Evaluator
+from omnigraph.read.frame import (
+    BLOCK_ROWS,
+    Frame,
+    add_up,
+    block_slices,
+    dense_codes,
+    first_rows_of,
+    group_rows,
+)
+from omnigraph.read.values import Ints, Literal, Values
+
+ROWS_PER_GROUP_MIN: Final = 8
+"""In blocks with more groups than this allows, grouping twice is no gain."""
+
+
+@frozen
+class _Found:
+    """An aggregate over the groups of one block: how many values each has, and what they make."""
+
+    sizes: Ints
+    made: Values | Ints | None = None
+
+    def of(self, groups: Ints) -> _Found:
+        """The same for some of the groups."""
+        return _Found(self.sizes[groups], None if self.made is None else self.made.take(groups))
+
+
+@frozen
+class _Part:
+    """The groups of one block: the codes of their keys, their first rows, their aggregates."""
+
+    keys: Sequence[Ints]
+    first: Ints
+    found: Sequence[_Found]
+
+
+def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
+    """Group the matches of a frame, in blocks if it is large and that can be done."""
+    if frame.rows > BLOCK_ROWS and not any(adds_floats(a.expression) for a in output.aggregates):
+        parts = _parts(output, frame, evaluator)
+        if parts is not None:
+            return _together(output, parts)
+    return group_at_once(output, frame, evaluator)
+
+
+def _parts(output: Group, frame: Frame, evaluator: Evaluator) -> list[_Part] | None:
+    parts: list[_Part] = []
+    for rows in block_slices(frame.rows):
+        block = frame.part(rows)
+        part = _part(output, block, evaluator, rows.start)
+        if part is None or len(part.first) * ROWS_PER_GROUP_MIN > block.rows:
+            return None
+        parts.append(part)
+    return parts
+
+
+def _part(output: Group, block: Frame, evaluator: Evaluator, start: int) -> _Part | None:
+    keys: list[Ints] = []
+    for item in output.keys:
+        columns = _codes(item.expression, block, evaluator)
+        if columns is None:
+            return None
+        keys += columns
+    codes, count = dense_codes(keys, block.rows)
+    members = Members(codes, count, block.weight)
+    first = first_rows_of(codes, count, members.sizes)
+    present = np.flatnonzero(members.sizes)
+    present = present[np.argsort(first[present], kind="stable")]
+    first = first[present]
+    found: list[_Found] = []
+    for item in output.aggregates:
+        assert isinstance(item.expression, Aggregate)
+        one = _aggregate(item.expression, block, evaluator, members)
+        if one is None:
+            return None
+        found.append(one.of(present))
+    return _Part([key[first] for key in keys], first + start, found)
+
+
+def _codes(expression: Expression, block: Frame, evaluator: Evaluator) -> list[Ints] | None:
+    """Columns of numbers that are equal where the key is, in this block or another."""
+    if isinstance(expression, WholeEntity):
+        return [block.columns[expression.variable]]
+    value = evaluator.value(expression, block)
+    if isinstance(value, Literal):
+        return []
+    return number_codes(value) if value.is_numpy else None
+
+
+def _aggregate(
+    expression: Aggregate, block: Frame, evaluator: Evaluator, members: Members
+) -> _Found | None:
+    if isinstance(expression.argument, WholeEntity):
+        return _Found(members.sizes)
+    value = evaluator.value(expression.argument, block)
+    if isinstance(value, Literal) or not value.is_numpy:
+        return None
+    valid = value.is_valid()
+    if valid is not None and not valid.all():
+        members, value = members.keep(valid), value.take(np.flatnonzero(valid))
+    if expression.function == "count":
+        return _Found(members.sizes)
+    if expression.function in ("min", "max"):
+        return _Found(members.sizes, extreme(expression, value, members.groups, members.count))
+    totals = integer_sums(value.data, members.groups, members.count, members.weight)
+    if any(abs(total) > INT64_MAX for total in totals):
+        return None
+    return _Found(members.sizes, np.array(totals, dtype=np.int64))
+
+
+# Putting parts together
+
+
+def _together(output: Group, parts: Sequence[_Part]) -> Grouped:
+    first = np.concatenate([part.first for part in parts])
+    keys = [np.concatenate(columns) for columns in zip(*(p.keys for p in parts), strict=True)]
+    groups, places = group_rows(keys, len(first))
+    count = len(places)
+    found: dict[Expression, Values] = {}
+    for at, item in enumerate(output.aggregates):
+        assert isinstance(item.expression, Aggregate)
+        pieces = [part.found[at] for part in parts]
+        found[item.expression] = _merged(item.expression, pieces, groups, count)
+    return Grouped(count, first[places], found)
+
+
+def _merged(expression: Aggregate, pieces: list[_Found], groups: Ints, count: int) -> Values:
+    sizes = np.concatenate([piece.sizes for piece in pieces])
+    together = add_up(groups, count, sizes)
+    if expression.function in ("min", "max"):
+        values = [piece.made for piece in pieces if isinstance(piece.made, Values)]
+        data = np.concatenate([value.data for value in values])
+        present = np.flatnonzero(sizes)
+        every = Values(values[0].type, data, None, values[0].words)
+        return extreme(expression, every.take(present), groups[present], count)
+    if expression.function == "count":
+        return Values(expression.type, together)
+    sums = np.concatenate([piece.made for piece in pieces if isinstance(piece.made, np.ndarray)])
+    return sum_or_mean(expression, integer_sums(sums, groups, count, None), together)

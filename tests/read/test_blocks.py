@@ -1,0 +1,144 @@
+"""Large frames are grouped and ordered block by block, with the same answer as all at once."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.read import blockwise, frame, order
+from omnigraph.read.order import string_beginnings
+
+ROWS = 3_000
+SCHEMA = """
+node Item {
+  name: String @key  text: String?  city: String?  size: I32  wide: I64?  score: F64?
+  on: Bool?  day: Date?
+}
+edge Near: Item -> Item
+"""
+TEXTS = ["", "a", "a\0", "ab", "é", "zzzzzzzz", "zzzzzzzzz", "zzzzzzzza", "𝄞", "longer than eight"]
+KEYS = ["city", "on", "day", "size", "wide", "text", "name", "score"]
+AGGREGATES = [
+    f"{function}($i.{name})"
+    for name in ("size", "wide", "score", "text", "city", "day")
+    for function in ("count", "min", "max", "sum", "avg")
+    if function == "count"
+    or (function in ("min", "max") and name != "day")
+    or name in ("size", "wide", "score")
+]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    rng = Random(7)
+
+    def maybe(value: Any) -> Any:
+        return value if rng.random() < 0.8 else None
+
+    items = [
+        {
+            "name": f"{rng.choice(TEXTS)}{at:05d}",
+            "text": maybe(rng.choice(TEXTS) + rng.choice(TEXTS) + str(rng.randrange(900))),
+            "city": maybe(f"city{rng.randrange(7)}"),
+            "size": rng.randrange(11),
+            "wide": maybe(rng.choice([2**62, -(2**62), 3, rng.randrange(10)])),
+            "score": maybe(rng.random()),
+            "on": maybe(rng.random() < 0.5),
+            "day": maybe(f"2024-01-0{rng.randrange(1, 5)}"),
+        }
+        for at in range(ROWS)
+    ]
+    near = [
+        {"from": rng.choice(items)["name"], "to": rng.choice(items)["name"]} for _ in range(ROWS)
+    ]
+    made = omnigraph.init(tmp_path_factory.mktemp("blocks") / "g", SCHEMA)
+    made.load({"Item": items, "Near": near}, mode="append")
+    return made
+
+
+@pytest.fixture
+def both(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The rows of a query at once and in blocks, and how many blocks there were."""
+
+    def ask(text: str) -> tuple[list[Any], list[Any], int]:
+        with monkeypatch.context() as patch:
+            patch.setattr(order, "PARTITION_ROWS_MIN", 10 * ROWS)
+            at_once = graph.query(text).rows()
+        blocks: list[object] = []
+        part = frame.Frame.part
+
+        def noted(self: frame.Frame, rows: slice) -> frame.Frame:
+            blocks.append(rows)
+            return part(self, rows)
+
+        with monkeypatch.context() as patch:
+            for module in (frame, blockwise, order):
+                patch.setattr(module, "BLOCK_ROWS", 256)
+            patch.setattr(order, "PARTITION_ROWS_MIN", 16)
+            patch.setattr(frame.Frame, "part", noted)
+            in_blocks = graph.query(text).rows()
+        return at_once, in_blocks, len(blocks)
+
+    return ask
+
+
+@pytest.mark.parametrize("key", [None, "on", "city", "day", "size", "wide"])
+def test_groups_are_the_same_in_blocks(both: Any, key: str | None) -> None:
+    keys = "" if key is None else f"$i.{key} as key, "
+    for aggregate in AGGREGATES:
+        text = f"query q() {{ match {{ $i: Item }} return {{ {keys}{aggregate} as found }} }}"
+        at_once, in_blocks, blocks = both(text)
+        assert in_blocks == at_once, text
+        can = not ("score" in aggregate and aggregate[:3] in ("sum", "avg"))
+        can = can and "text" not in aggregate
+        assert (blocks > ROWS // 256) == can or "wide" in aggregate, text
+
+
+@pytest.mark.parametrize("keys", [("city", "on"), ("on", "size", "day")])
+def test_groups_by_several_keys_and_over_weighted_rows_are_the_same(
+    both: Any, keys: tuple[str, ...]
+) -> None:
+    names = ", ".join(f"$i.{name} as {name}" for name in keys)
+    for pattern in ("$i: Item", "$i: Item  $i near $j"):
+        text = (
+            f"query q() {{ match {{ {pattern} }} "
+            f"return {{ {names}, count($i) as n, avg($i.size) as mean }} }}"
+        )
+        at_once, in_blocks, blocks = both(text)
+        assert in_blocks == at_once
+        assert blocks
+
+
+@pytest.mark.parametrize("way", ["", " desc"])
+@pytest.mark.parametrize("first", KEYS)
+def test_the_first_rows_are_the_same_in_blocks(both: Any, first: str, way: str) -> None:
+    for second in (None, "size desc", "text", "city desc"):
+        for limit in (1, 10, 400, ROWS - 1):
+            more = "" if second is None else f", $i.{second}"
+            text = (
+                f"query q() {{ match {{ $i: Item  $i.size >= 1 }} "
+                f"return {{ $i.name as name, $i.{first} as first }} "
+                f"order {{ $i.{first}{way}{more} }} limit {limit} }}"
+            )
+            at_once, in_blocks, blocks = both(text)
+            assert in_blocks == at_once, text
+            assert blocks or limit > 2_600, text
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("texts", [[""], ["", "a"], TEXTS, [*TEXTS, ""], ["short", "", "x"]])
+def test_beginnings_compare_as_the_strings_do(kind: pa.DataType, texts: list[str]) -> None:
+    array = pa.array([*TEXTS, *texts, None], type=kind).slice(len(TEXTS))
+    found = string_beginnings(array, np.arange(len(texts))).tolist()
+    for a, x in zip(texts, found, strict=True):
+        assert x == int.from_bytes(a.encode()[:8].ljust(8, b"\0"), "big")
+        for b, y in zip(texts, found, strict=True):
+            assert x == y or (x < y) == (a.encode() < b.encode())
+    short = pa.array(texts, type=kind)
+    assert string_beginnings(short, np.arange(len(texts))).tolist() == found
