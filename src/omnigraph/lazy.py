@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first asked for.
+"""Modules, and names of a package, that are loaded when they are first asked for.
 
 For packages whose commonest use needs a part of them only. Type checkers see the same names through
 an import below ``TYPE_CHECKING``.
@@ -6,8 +6,10 @@ an import below ``TYPE_CHECKING``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -21,3 +23,12 @@ def on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], An
         return getattr(import_module(f"{package}.{module}"), name)
 
     return get
+
+
+class Later(ModuleType):
+    """A module that is imported when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)

@@ -13,7 +13,7 @@ import math
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -35,7 +35,7 @@ JS_SAFE_INTEGER_MAX: Final = 2**53 - 1
 BASE64_PREFIX: Final = "base64:"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen
 class Scalar:
     """One row of the table. Rows are compared by identity; pickling finds the same row again."""
 
@@ -58,6 +58,9 @@ class Scalar:
         import pyarrow as pa
 
         return getattr(pa, self.arrow_name)()
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return self.name

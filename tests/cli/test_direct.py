@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from omnigraph.cli.application import run_application
+from omnigraph.cli.declared import REQUIRED
 from omnigraph.cli.direct import read_line
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.frame import Command, Noun
@@ -38,12 +38,11 @@ def lines(name: str) -> Iterator[list[str]]:
         needed = [name] if noun.single else [name, command.name]
         more = []
         for parameter in command.parameters():
-            kind, declared = get_args(parameter.annotation)
-            value = [] if kind is bool else ["7"]
-            if parameter.default is inspect.Parameter.empty:
-                needed += [*declared.flags[:1], *value]
+            value = [] if parameter.kind is bool else ["7"]
+            flags = [part for flag in parameter.declared.flags for part in flag.split("/")]
+            if parameter.default is REQUIRED:
+                needed += [*flags[:1], *value]
             else:
-                flags = [part for flag in declared.flags for part in flag.split("/")]
                 more += [[flag, *value] for flag in flags or [""]]
         yield needed
         for given in more:

@@ -10,13 +10,13 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
 from omnigraph.cli import flags as global_flags
 from omnigraph.cli import output
-from omnigraph.cli.declared import Declared
+from omnigraph.cli.declared import REQUIRED, Parameter, option
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.frame import Command, Noun
 from omnigraph.cli.main import HELP, NOUNS, OLD_NAMES, OLD_NOUNS
@@ -134,28 +134,27 @@ def _outer(ctx: typer.Context) -> Flags:
     return ctx.obj if isinstance(ctx.obj, Flags) else Flags()
 
 
-def _set_signature(
-    function: Callable[..., None], own: list[inspect.Parameter], *, hidden: bool
-) -> None:
+def _set_signature(function: Callable[..., None], own: list[Parameter], *, hidden: bool) -> None:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     context = inspect.Parameter("ctx", kind, annotation=typer.Context)
-    declared = [*own, *global_flags.parameters(hidden=hidden)]
-    everything = [context, *map(_for_typer, declared), _version(hidden)]
+    declared = [*own, *global_flags.parameters(hidden=hidden), _version(hidden)]
+    everything = [context, *map(_for_typer, declared)]
     function.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
     function.__annotations__ = {p.name: p.annotation for p in everything}
 
 
-def _for_typer(parameter: inspect.Parameter) -> inspect.Parameter:
+def _for_typer(parameter: Parameter) -> inspect.Parameter:
     """A declared parameter in typer's words."""
-    kind, declared = get_args(parameter.annotation)
-    assert isinstance(declared, Declared)
+    declared = parameter.declared
     words = typer.Option if declared.flags else typer.Argument
-    made: Any = Annotated[kind, words(*declared.flags, **declared.settings)]
-    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=made)
+    made: Any = Annotated[parameter.kind, words(*declared.flags, **declared.settings)]
+    kind, none = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    default = none if parameter.default is REQUIRED else parameter.default
+    return inspect.Parameter(parameter.name, kind, default=default, annotation=made)
 
 
-def _version(hidden: bool) -> inspect.Parameter:
-    made = typer.Option(
+def _version(hidden: bool) -> Parameter:
+    declared = option(
         "--version",
         "-v",
         help="Print the version and exit.",
@@ -164,7 +163,7 @@ def _version(hidden: bool) -> inspect.Parameter:
         is_eager=True,
         callback=_print_version,
     )
-    return global_flags.parameter("version", Annotated[bool, made], False)
+    return Parameter("version", bool, declared, False)
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,12 +8,11 @@ typer, which knows what to say about it: a line that both can read means the sam
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias
 
 from omnigraph.cli import flags as global_flags
-from omnigraph.cli.declared import Declared
+from omnigraph.cli.declared import REQUIRED, Parameter
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.frame import Command, Noun
 from omnigraph.cli.main import NOUNS
@@ -76,18 +75,17 @@ def _flags_before(everywhere: _Reader, words: list[str]) -> tuple[Flags, list[st
 class _Reader:
     """Reads words by the parameters of a function."""
 
-    def __init__(self, parameters: list[inspect.Parameter]) -> None:
+    def __init__(self, parameters: list[Parameter]) -> None:
         self._defaults: dict[str, Any] = {}
         self._kinds: dict[str, Any] = {}
         self._names: dict[str, str] = {}
         self._places: list[str] = []
         for parameter in parameters:
-            kind, declared = get_args(parameter.annotation)
-            assert isinstance(declared, Declared)
             self._defaults[parameter.name] = parameter.default
-            self._kinds[parameter.name] = kind
-            if declared.flags:
-                self._names.update(dict.fromkeys(declared.flags, parameter.name))
+            self._kinds[parameter.name] = parameter.kind
+            flags = parameter.declared.flags
+            if flags:
+                self._names.update(dict.fromkeys(flags, parameter.name))
             else:
                 self._places.append(parameter.name)
 
@@ -109,7 +107,7 @@ class _Reader:
             else:
                 self._take(next(places, ""), word, found, _TEXTS)
         every = {**self._defaults, **found}
-        if inspect.Parameter.empty in every.values():
+        if any(value is REQUIRED for value in every.values()):
             raise NotPlain
         return every
 

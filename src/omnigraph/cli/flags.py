@@ -7,11 +7,10 @@ one value. It must never act on them: what a flag means for a command is decided
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Any
 
-from omnigraph.cli.declared import option
+from omnigraph.cli.declared import Parameter, option
 from omnigraph.frozen import frozen
 
 
@@ -40,16 +39,16 @@ class Flags:
         return Flags(**{f.name: given.pop(f.name) for f in fields(Flags)})
 
 
-def parameters(*, hidden: bool = False) -> list[inspect.Parameter]:
+def parameters(*, hidden: bool = False) -> list[Parameter]:
     """The flags as parameters of a command function. They are shown once, in the top-level help."""
 
-    def text(name: str, flag: str, metavar: str, help: str) -> inspect.Parameter:
+    def text(name: str, flag: str, metavar: str, help: str) -> Parameter:
         declared = option(flag, metavar=metavar, help=help, hidden=hidden, show_default=False)
-        return parameter(name, Annotated[str | None, declared], None)
+        return Parameter(name, str | None, declared, None)
 
-    def switch(name: str, help: str, **settings: Any) -> inspect.Parameter:
+    def switch(name: str, help: str, **settings: Any) -> Parameter:
         declared = option(f"--{name}", help=help, show_default=False, **settings)
-        return parameter(name, Annotated[bool, declared], False)
+        return Parameter(name, bool, declared, False)
 
     return [
         text("actor", "--as", "ACTOR", "Who is writing; recorded in the commit."),
@@ -62,8 +61,3 @@ def parameters(*, hidden: bool = False) -> list[inspect.Parameter]:
         switch("quiet", "Do not echo what is being written to.", hidden=hidden),
         switch("json", "Print JSON instead of text."),
     ]
-
-
-def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)

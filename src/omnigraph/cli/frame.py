@@ -7,12 +7,12 @@ forms of output. A command function takes a :class:`Call` and its own arguments 
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from omnigraph.cli import scope
+from omnigraph.cli.declared import Parameter, parameters_of
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import Result, print_result
 from omnigraph.cli.quick_start import start_quickly
@@ -60,9 +60,9 @@ class Command:
     def name(self) -> str:
         return self.verb.name.rpartition(" ")[2]
 
-    def parameters(self) -> list[inspect.Parameter]:
+    def parameters(self) -> list[Parameter]:
         """What the function takes besides its call."""
-        return list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
+        return parameters_of(self.function)
 
     def run(self, flags: Flags, given: dict[str, Any]) -> int:
         """Run it, print what it found, and return the exit code."""

@@ -13,8 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from omnigraph.cli import output
-from omnigraph.errors import OmnigraphError
+from omnigraph.cli.quick_start import import_later
+
+import_later("inspect")  # a tenth of a short command, and dataclasses import it in case of need
+
+from omnigraph.cli import output  # noqa: E402
+from omnigraph.errors import OmnigraphError  # noqa: E402
 
 # name: (module below omnigraph.cli, what the top-level help says)
 NOUNS: Final = {

@@ -1,9 +1,9 @@
 """A quicker start of commands that open a graph.
 
 Half of a short command's time is the import of numpy, pyarrow and Lance, and much of that makes
-what a command never looks at: documentation, types for type checkers, a Python function for each of
-three hundred functions of Arrow. Here those parts are left out, or made when they are first asked
-for. What was left out of an import can be imported as usual afterwards.
+what a command never looks at: documentation, types for type checkers, methods of dataclasses, a
+Python function for each of three hundred functions of Arrow. Here those parts are left out, or made
+when they are first asked for. What was left out of an import can be imported as usual afterwards.
 
 Only for processes that are ours: libraries remember what they found. It must never change what a
 library computes.
@@ -18,13 +18,18 @@ from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
+from omnigraph.lazy import Later
+
 _LEFT_ALONE: Final = frozenset(
     {"pandas", "dateutil", "pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs", "pyarrow._s3fs"}
 )
 """What pyarrow does without where it is missing. Objects are read by Lance itself."""
 _NO_CERTIFICATES: Final = SimpleNamespace(cafile=None, capath=None)
 """For the file systems that are left out."""
+_LATER: Final = ("platform", "socket", "sqlite3")
+"""What libraries import and hardly ever use."""
 _NUMPY_WITHOUT: Final[Mapping[str, Mapping[str, Any]]] = {
+    "inspect": {"cleandoc": lambda text: text, "signature": lambda function: None},
     "numpy._core._add_newdocs": {},
     "numpy._core._add_newdocs_scalars": {},
     "numpy._typing": {"NDArray": list},
@@ -33,16 +38,20 @@ _ARROW_WITHOUT: Final[Mapping[str, Mapping[str, Any]]] = {
     "ssl": {"get_default_verify_paths": lambda: _NO_CERTIFICATES},
     "pyarrow.vendored.docscrape": {"NumpyDocString": lambda text: {"Parameters": []}},
 }
-_MADE_AT_IMPORT: Final = ("utf8_zero_fill",)
-"""Functions of Arrow that ``pyarrow.compute`` itself asks for."""
+_OTHER_NAMES: Final = {"and_": "and", "or_": "or", "utf8_zfill": "utf8_zero_fill"}
+"""What Arrow calls functions that ``pyarrow.compute`` calls otherwise."""
 
 
 def start_quickly() -> None:
-    """Import numpy and pyarrow without what takes long and is not needed.
+    """Import numpy, pyarrow and Lance without what takes long and is not needed.
 
     pyarrow looks for pandas and dateutil once, when it first makes a value, and importing pandas
     doubles the time of a command; what needs them later still gets them.
     """
+    from omnigraph.cli.late_dataclasses import completed_later
+
+    for name in _LATER:
+        import_later(name)
     with _one_thread_of_blas(), _stand_ins(_NUMPY_WITHOUT):
         import numpy as np  # noqa: F401
     import pyarrow as pa
@@ -53,6 +62,13 @@ def start_quickly() -> None:
         pa.scalar(0)
         _import_compute()
         import pyarrow.dataset
+    with completed_later():
+        import lance  # noqa: F401
+
+
+def import_later(name: str) -> None:
+    """Let a module seem imported; it is when something of it is used."""
+    sys.modules.setdefault(name, Later(name))
 
 
 @contextmanager
@@ -89,16 +105,18 @@ def _left_alone() -> Iterator[None]:
 
 @contextmanager
 def _stand_ins(modules: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
-    """Let other modules find these instead of what they import, unless it is imported already."""
-    placed = [name for name in modules if name not in sys.modules]
-    for name in placed:
+    """Let other modules find these instead of what they import."""
+    before = {name: sys.modules.get(name) for name in modules}
+    for name, attributes in modules.items():
         sys.modules[name] = ModuleType(name)
-        vars(sys.modules[name]).update(modules[name])
+        vars(sys.modules[name]).update(attributes)
     try:
         yield
     finally:
-        for name in placed:
+        for name, module in before.items():
             del sys.modules[name]
+            if module is not None:
+                sys.modules[name] = module
 
 
 def _import_compute() -> None:
@@ -108,18 +126,17 @@ def _import_compute() -> None:
     import pyarrow._compute as core
 
     registry = core.function_registry
-    few = SimpleNamespace(
-        list_functions=lambda: _MADE_AT_IMPORT, get_function=registry().get_function
-    )
-    core.function_registry = lambda: few
+    core.function_registry = lambda: SimpleNamespace(list_functions=_none_yet)
     try:
         import pyarrow.compute as compute
     finally:
         core.function_registry = registry
     compute.function_registry = registry
+    for name in ("utf8_zero_fill", "utf8_zfill"):
+        delattr(compute, name)
 
     def made(name: str) -> Any:
-        found = _callable(registry(), name.rstrip("_") if name in ("and_", "or_") else name)
+        found = _callable(registry(), _OTHER_NAMES.get(name, name))
         if found is None:
             raise AttributeError(f"module 'pyarrow.compute' has no attribute {name!r}")
         wrapped = compute._wrap_function(name, found)
@@ -127,6 +144,12 @@ def _import_compute() -> None:
         return wrapped
 
     compute.__getattr__ = made
+
+
+def _none_yet() -> tuple[str, ...]:
+    """No functions, but the one that ``pyarrow.compute`` gives a second name at import."""
+    vars(sys.modules["pyarrow.compute"])["utf8_zero_fill"] = None
+    return ()
 
 
 def _callable(registry: Any, name: str) -> Any:

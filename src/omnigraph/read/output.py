@@ -22,8 +22,6 @@ from omnigraph.query.expressions import (
     variables,
 )
 from omnigraph.query.plan import Group, Project, ReadPlan
-from omnigraph.read.aggregate import Grouped, weights_suffice
-from omnigraph.read.blockwise import group
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.limits import Guard
@@ -34,6 +32,7 @@ from omnigraph.read.values import Ints, Values, repeated
 from omnigraph.read.values import Literal as LiteralValue
 
 if TYPE_CHECKING:
+    from omnigraph.read.aggregate import Grouped
     from omnigraph.read.probe import Edges, Nodes
 
 EntityForm = Literal["object", "id"]
@@ -156,6 +155,9 @@ class Output:
     # Grouping
 
     def _grouped(self, output: Group, frame: Frame) -> list[Answer]:
+        from omnigraph.read.aggregate import weights_suffice
+        from omnigraph.read.blockwise import group
+
         if not weights_suffice(output):
             self.guard.allow_frame(frame.matches)
             frame = frame.spread()

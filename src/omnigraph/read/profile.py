@@ -8,15 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import Any
 
-from omnigraph.query.explain import describe_step
+from omnigraph.frozen import frozen
 from omnigraph.query.steps import Step
 from omnigraph.read.frame import Frame
 
 
-@dataclass(slots=True)
+@frozen
 class StepProfile:
     """One step as it ran. Steps of a negated pattern are one level deeper."""
 
@@ -39,7 +39,7 @@ class StepProfile:
         }
 
 
-@dataclass(slots=True)
+@frozen
 class Profile:
     enabled: bool = False
     depth: int = 0
@@ -54,12 +54,17 @@ class Profile:
         self, step: Step, frame: Frame, access: Callable[[Step], str]
     ) -> Iterator[Callable[[Frame], None]]:
         """Note one step; only asked for when the profile is enabled."""
-        entry = StepProfile(describe_step(step), self.depth, access(step), frame.rows)
-        self.steps.append(entry)
-        started = time.perf_counter()
+        from omnigraph.query.explain import describe_step
+
+        begun = StepProfile(describe_step(step), self.depth, access(step), frame.rows)
+        place = len(self.steps)
+        self.steps.append(begun)
+        started, rows = time.perf_counter(), 0
 
         def done(result: Frame) -> None:
-            entry.rows_out = result.rows
+            nonlocal rows
+            rows = result.rows
 
         yield done
-        entry.time_ms = (time.perf_counter() - started) * 1000
+        passed = (time.perf_counter() - started) * 1000
+        self.steps[place] = replace(begun, rows_out=rows, time_ms=passed)

@@ -16,10 +16,7 @@ import numpy as np
 from omnigraph.frozen import frozen
 from omnigraph.read.adjacency import Adjacency, Hits, build_adjacency
 from omnigraph.read.cache import Cache
-from omnigraph.read.carry import Changes, Links, carried_over
 from omnigraph.read.lookup import IdLookup
-from omnigraph.read.store import ArrayStore
-from omnigraph.read.succession import UNCHANGED, Succession, read_fresh, succession_between
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import STRING, PropertyType
@@ -28,10 +25,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.manifest.rows import TablePin
+    from omnigraph.read.store import ArrayStore
+    from omnigraph.read.succession import Succession
     from omnigraph.storage.tables import PinnedTable, TableRef
 
 Direction = Literal["out", "in"]
-Kept: TypeAlias = tuple[ArrayStore, str]
+Kept: TypeAlias = "tuple[ArrayStore, str]"
 """Where derived arrays are kept, and what names the tables they are made from."""
 
 ID_TYPE: Final = PropertyType(STRING)
@@ -149,6 +148,8 @@ class CachedTable:
 
     def delta(self, earlier: CachedTable, *, follow: bool) -> Succession | None:
         """How the entities of an earlier version became these; None when that cannot be told."""
+        from omnigraph.read.succession import UNCHANGED, succession_between
+
         old, new = earlier.ref, self.ref
         if old == new:
             return UNCHANGED
@@ -192,6 +193,8 @@ class CachedNodes(CachedTable):
 
     def _carried_over(self) -> IdLookup | None:
         """The look-up of an earlier version, brought up to date."""
+        from omnigraph.read.succession import read_fresh
+
         earlier = self.recent.before(self.ref, "lookup")
         if not isinstance(earlier, CachedNodes):
             return None
@@ -271,6 +274,9 @@ class CachedEdges(CachedTable):
 
     def _carried_over(self, direction: Direction) -> Adjacency | None:
         """The adjacency of an earlier version, brought up to date."""
+        from omnigraph.read.carry import Changes, Links, carried_over
+        from omnigraph.read.succession import read_fresh
+
         earlier = self.recent.before(self.ref, direction)
         if not isinstance(earlier, CachedEdges):
             return None

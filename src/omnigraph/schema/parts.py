@@ -6,13 +6,15 @@ Values only. Each has the JSON form that the accepted schema is stored in.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from omnigraph.floats import shortest_float
 from omnigraph.frozen import frozen
-from omnigraph.schema.ast import Value
 from omnigraph.schema.computed import Computed
 from omnigraph.types import PropertyType
+
+if TYPE_CHECKING:
+    from omnigraph.schema.ast import Value
 
 Json = dict[str, Any]
 Columns = tuple[str, ...]

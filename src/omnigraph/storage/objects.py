@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import builtins
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from omnigraph.errors import InvalidInput
+from omnigraph.frozen import frozen
 from omnigraph.storage.locations import Location
 
 # A file in the making carries a temporary suffix, and file systems stop at 255 bytes.
@@ -33,7 +33,7 @@ _RESERVED_SEGMENT = re.compile(r"#\d+$")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen
 class ObjectInfo:
     """One object of a listing."""
 

@@ -3,7 +3,8 @@
 Owns what obstore leaves open: which backend a location means, conditional replace on local
 directories, lost answers on the network, and the translation of every error. Import it only
 through :func:`omnigraph.storage.objects.open_objects`: obstore is not loaded before a store is
-opened. It must never keep state about objects: two instances are as good as one.
+used for more than a look at a local file. It must never keep state about objects: two instances
+are as good as one.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ import time
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
-
-import obstore
-from obstore.store import LocalStore, MemoryStore, S3Store
 
 from omnigraph.errors import (
     ObjectChanged,
@@ -30,10 +29,14 @@ from omnigraph.errors import (
     OutcomeUnknown,
     StorageFailure,
 )
+from omnigraph.lazy import Later
 from omnigraph.storage import local_files
 from omnigraph.storage.locations import Location
 from omnigraph.storage.object_errors import storage_error
 from omnigraph.storage.objects import Durability, ObjectInfo, check_object_path
+
+obstore: Any = Later("obstore")
+stores: Any = Later("obstore.store")
 
 # Control objects are small: a request that takes longer than this is given up.
 REQUEST_TIMEOUT = timedelta(seconds=30)
@@ -59,14 +62,27 @@ class ObstoreObjects:
         self._durability = durability
         self._root = location.path if location.is_local else None
         self._prefix = location.path.strip("/")
-        self._reader, self._writer = _open_backends(location, options)
         self._bucket_seen = location.scheme != "s3"
+        if self._root is None:
+            _ = self._reader  # what is wrong with the options is said at once
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (ObstoreObjects, (self.location, self._options, self._durability))
 
     def __repr__(self) -> str:
         return f"ObstoreObjects({self.location.uri!r})"
+
+    @cached_property
+    def _backends(self) -> tuple[Any, Any]:
+        return _open_backends(self.location, self._options)
+
+    @property
+    def _reader(self) -> Any:
+        return self._backends[0]
+
+    @property
+    def _writer(self) -> Any:
+        return self._backends[1]
 
     # -- reading
 
@@ -103,11 +119,12 @@ class ObstoreObjects:
         except ObjectNotFound:
             return []
         self._bucket_seen = True
-        return sorted(
+        found = [
             ObjectInfo(meta["path"][cut:], meta["size"], meta["last_modified"])
             for chunk in chunks
             for meta in chunk
-        )
+        ]
+        return sorted(found, key=lambda info: info.path)
 
     # -- writing
 
@@ -306,11 +323,11 @@ def _open_backends(location: Location, options: dict[str, str]) -> tuple[Any, An
     are ours (:meth:`ObstoreObjects._write_remote`).
     """
     if location.scheme == "file":
-        store = LocalStore()
+        store = stores.LocalStore()
         return store, store
     if location.scheme == "memory":
         with _memory_lock:
-            store = _memory_stores.setdefault(location.container, MemoryStore())
+            store = _memory_stores.setdefault(location.container, stores.MemoryStore())
         return store, store
     return _open_s3(location, options, ATTEMPTS_MAX - 1), _open_s3(location, options, 0)
 
@@ -318,7 +335,7 @@ def _open_backends(location: Location, options: dict[str, str]) -> tuple[Any, An
 def _open_s3(location: Location, options: dict[str, str], retries_max: int) -> Any:
     config = {name: value for name, value in options.items() if name != "allow_http"}
     try:
-        return S3Store(
+        return stores.S3Store(
             location.container,
             config=config,
             client_options={

@@ -16,7 +16,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -94,14 +94,14 @@ class TransactionInfo:
     restores: int | None = None  # the older version whose content this one brought back
 
 
-@dataclass(slots=True)
 class Counters:
     """What this handle asked of Lance, counted for tests and for ``--profile``."""
 
-    opens: int = 0
-    scans: int = 0
-    probes: int = 0
-    commits: int = 0
+    def __init__(self) -> None:
+        self.opens = 0
+        self.scans = 0
+        self.probes = 0
+        self.commits = 0
 
 
 @frozen(slots=False)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
+
+from omnigraph.frozen import frozen
 
 TAB_WIDTH: Final = 4
 SHOWN_CHARS_MAX: Final = 100
@@ -32,12 +33,15 @@ class Position(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(slots=False)
 class Source:
     """A named text. ``name`` is what error messages show: a path, or a name in angle brackets."""
 
     name: str
     text: str
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     @cached_property
     def _line_starts(self) -> list[int]:

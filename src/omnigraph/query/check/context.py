@@ -8,10 +8,11 @@ silent: one mistake gives one message.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Final
 
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import EntityType, ParameterValue
 from omnigraph.schema import AcceptedSchema
 from omnigraph.syntax.diagnostics import Diagnostics
@@ -21,7 +22,7 @@ NAMES_LISTED_MAX: Final = 12
 """How many known names a message lists when none is close to the wrong one."""
 
 
-@dataclass(slots=True)
+@frozen
 class Context:
     """The state of checking one query."""
 
@@ -61,7 +62,7 @@ class Context:
         self.diagnostics.error(code, message, span, expected=expected, hint=hint, remedy=remedy)
 
 
-@dataclass(slots=True)
+@frozen
 class Scope:
     """The variables of one block, inside those of the blocks around it.
 

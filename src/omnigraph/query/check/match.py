@@ -106,7 +106,7 @@ def _report_rebound(context: Context, variable: ast.Name, bound: EntityType, nam
 def _negation(context: Context, scope: Scope, clause: ast.Negation) -> CheckedBlock:
     errors_before = context.diagnostics.error_count
     checked, inner = check_block(context, clause.block, scope)
-    scope.hidden |= inner.local.keys() | inner.hidden
+    scope.hidden.update(inner.local, inner.hidden)
     if context.diagnostics.error_count == errors_before and not _mentions_outer(
         context, inner, clause.block
     ):

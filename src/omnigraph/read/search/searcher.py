@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omnigraph.errors import InvalidInput
+from omnigraph.frozen import frozen
 from omnigraph.query.expressions import (
     FUZZY_EDITS_DEFAULT,
     SCORE,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from omnigraph.read.search.vectors import Vectors
 
 
-@dataclass(slots=True)
+@frozen
 class Searcher:
     """``embedder`` is asked for only when a text has to become a vector."""
 
