@@ -18,7 +18,7 @@ from functools import cached_property
 from operator import attrgetter
 from threading import RLock
 from types import MemberDescriptorType
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar, dataclass_transform, overload
+from typing import Any, Final, NoReturn, TypeVar, dataclass_transform, overload
 
 COMPILED_AFTER: Final = 40
 """Values of one class: to compile ``__init__`` takes as long as to make so many without."""
@@ -69,8 +69,8 @@ def _frozen(cls: type[Any], slots: bool) -> type[Any]:
     kind: Any = type(cls)
     made: Any = kind(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
-    frozen_class: type[Any] = made
-    return frozen_class
+    known.made = made
+    return known.made
 
 
 def _is_field(annotation: str) -> bool:
@@ -80,27 +80,18 @@ def _is_field(annotation: str) -> bool:
 # What is known of a class
 
 
-class _Item(NamedTuple):
-    """What is said about one field."""
-
-    default: Any
-    factory: Any
-    init: bool
-    shown: bool
-    compared: bool
-    keyword: bool
-
-
 class _Known:
     """A class as it was written, and what is found out about it when somebody needs that."""
+
+    made: type[Any]
 
     def __init__(self, plain: type[Any]) -> None:
         self.plain = plain
 
     @cached_property
-    def items(self) -> Mapping[str, _Item]:
-        """The fields of the class and its bases by name."""
-        found: dict[str, _Item] = {}
+    def items(self) -> Mapping[str, Any]:
+        """The fields of the class and its bases by name: a default, ``field``'s or ``MISSING``."""
+        found: dict[str, Any] = {}
         for base in reversed(self.plain.__mro__[1:]):
             if "__frozen__" in vars(base):
                 found |= vars(base)["__frozen__"].items
@@ -109,13 +100,18 @@ class _Known:
             if kind.startswith(_KEYWORDS_FOLLOW):
                 keyword = True
             elif _is_field(kind):
-                found[name] = _item(own.get(name, MISSING), keyword)
+                given = own.get(name, MISSING)
+                if keyword and not isinstance(given, Field):
+                    given = field(default=given, kw_only=True)
+                elif keyword and given.kw_only is MISSING:
+                    given.kw_only = True
+                found[name] = given
         return found
 
     @cached_property
     def compared(self) -> Callable[[Any], tuple[Any, ...]]:
         """What reads the fields that are compared."""
-        names = [name for name, item in self.items.items() if item.compared]
+        names = [name for name, item in self.items.items() if _is_in(item, "compare")]
         if len(names) > 1:
             return attrgetter(*names)
         return lambda value: tuple(getattr(value, name) for name in names)
@@ -125,19 +121,31 @@ class _Known:
         """What sets the fields of a new value; False where that takes the real ``__init__``, be it
         for a field that is not just given or to say what is wrong with the arguments.
         """
-        items = self.items
-        plain = all(item.init and item.factory is MISSING for item in items.values())
-        places = [name for name, item in items.items() if not item.keyword]
-        defaults = {
-            name: item.default for name, item in items.items() if item.default is not MISSING
-        }
+        items, places, defaults, factories, plain = self.items, [], {}, {}, True
+        for name, item in items.items():
+            default = item
+            if isinstance(item, Field):
+                plain = plain and item.init
+                default = item.default
+                if item.default_factory is not MISSING:
+                    factories[name] = item.default_factory
+            if default is not MISSING:
+                defaults[name] = default
+            if not isinstance(item, Field) or item.kw_only is not True:
+                places.append(name)
         finish = getattr(self.plain, "__post_init__", None)
 
         def fill(value: Any, given: tuple[Any, ...], named: dict[str, Any]) -> bool:
-            placed = dict(zip(places, given, strict=False))
-            found = {**defaults, **placed, **named}
-            twice = not placed.keys().isdisjoint(named)
-            if not plain or twice or len(given) > len(places) or found.keys() != items.keys():
+            found = dict(zip(places, given, strict=False))
+            if named or len(found) < len(items):
+                twice = not found.keys().isdisjoint(named)
+                found = {**defaults, **found, **named}
+                for name, make in factories.items():
+                    if name not in found:
+                        found[name] = make()
+                if twice or found.keys() != items.keys():
+                    return False
+            if not plain or len(given) > len(places):
                 return False
             for name, one in found.items():
                 object.__setattr__(value, name, one)
@@ -148,12 +156,9 @@ class _Known:
         return fill
 
 
-def _item(given: Any, keyword: bool) -> _Item:
-    if not isinstance(given, Field):
-        return _Item(given, MISSING, True, True, True, keyword)
-    keyword = keyword if given.kw_only is MISSING else given.kw_only
-    default, factory = given.default, given.default_factory
-    return _Item(default, factory, given.init, given.repr, given.compare, keyword)
+def _is_in(item: Any, what: str) -> bool:
+    """Whether a field takes part in something: most do in everything."""
+    return not isinstance(item, Field) or bool(getattr(item, what))
 
 
 class _OfDataclass:
@@ -167,10 +172,12 @@ class _OfDataclass:
         plain = self._known.plain
         with _asking:
             if self._name not in vars(plain):
-                assert self._known.items is not None, "read before they are taken from the class"
+                _ = self._known.items  # before they are taken from the class
                 plain.__doc__ = plain.__doc__ or plain.__name__  # else it composes one, at length
                 dataclass(init=False, repr=False, eq=False)(plain)
-        return vars(plain)[self._name]
+        found = vars(plain)[self._name]
+        setattr(self._known.made, self._name, found)
+        return found
 
 
 _OF_DATACLASS: Final = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
@@ -179,23 +186,24 @@ _OF_DATACLASS: Final = ("__dataclass_fields__", "__dataclass_params__", "__match
 # Methods
 
 
-def _compiled_init(made: Any, items: Mapping[str, _Item]) -> Any:
+def _compiled_init(made: Any, items: Mapping[str, Any]) -> Any:
     """``__init__`` as a person would write it, but setting what nobody else may set."""
     scope: dict[str, Any] = {"_missing": MISSING}
     places, keywords, lines = ["self"], ["*"], ["pass"]
     for name, item in items.items():
+        described = item if isinstance(item, Field) else field(default=item)
         given = name
         scope[f"_set_{name}"] = _setter(made, name)
-        scope[f"_default_{name}"] = item.default
-        if item.factory is not MISSING:
-            scope[f"_factory_{name}"] = item.factory
+        scope[f"_default_{name}"] = described.default
+        if described.default_factory is not MISSING:
+            scope[f"_factory_{name}"] = described.default_factory
             given = f"_factory_{name}() if {name} is _missing else {name}"
-        optional = item.default is not MISSING or item.factory is not MISSING
-        if item.init:
-            parameters = keywords if item.keyword else places
+        optional = described.default is not MISSING or described.default_factory is not MISSING
+        if described.init:
+            parameters = keywords if described.kw_only is True else places
             parameters.append(f"{name}=_default_{name}" if optional else name)
             lines.append(f"_set_{name}(self, {given})")
-        elif item.default is not MISSING:
+        elif described.default is not MISSING:
             lines.append(f"_set_{name}(self, _default_{name})")
     if hasattr(made, "__post_init__"):
         lines.append("self.__post_init__()")
@@ -227,7 +235,7 @@ def _hash(self: Any) -> int:
 
 
 def _show(self: Any) -> str:
-    shown = [name for name, item in self.__frozen__.items.items() if item.shown]
+    shown = [name for name, item in self.__frozen__.items.items() if _is_in(item, "repr")]
     parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
     return f"{type(self).__qualname__}({parts})"
 

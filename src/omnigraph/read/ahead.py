@@ -43,7 +43,11 @@ def _begun(
 ) -> ProbedEdges | None:
     """The edges that are being read now."""
     match [step for step, _ in tables.course(pattern, (), (), needed)]:
-        case [Scan(variable), Follow(expand, found), *_] if not expand.is_impossible:
+        case [
+            Scan(variable=variable),
+            Follow(expand=expand, found=found),
+            *_,
+        ] if not expand.is_impossible:
             kind = tables.nodes(variable.type.name).kind
             edges = tables.edges(expand.edge.name)
             named = names_key(kind, variable.predicates)  # type: ignore[arg-type]

@@ -125,10 +125,11 @@ class ProbedTable:
         if found.num_rows > PROBE_ROWS_MAX:
             raise TooWide
         positions = self._storage_positions(table, found["_rowaddr"].to_numpy())
-        order = np.argsort(positions, kind="stable")
-        # Not as it is: to look at an array of numpy, pyarrow loads numpy's masked arrays.
-        found = found.take(pa.array(order.tolist(), pa.int64()))
-        positions = positions[order]
+        if (positions[1:] < positions[:-1]).any():
+            order = np.argsort(positions, kind="stable")
+            # Not as it is: to look at an array of numpy, pyarrow loads numpy's masked arrays.
+            found = found.take(pa.array(order.tolist(), pa.int64()))
+            positions = positions[order]
         fresh = [at for at, place in enumerate(positions.tolist()) if place not in self._met]
         for at in fresh:
             self._met[int(positions[at])] = len(self._met)
@@ -141,7 +142,7 @@ class ProbedTable:
 
     def _storage_positions(self, table: PinnedTable, addresses: Ints) -> Ints:
         """Places in scan order: by the fragment's place in the table, then within it."""
-        place = {fragment: at for at, fragment in enumerate(table.fragments)}
+        place = {fragment: at for at, fragment in enumerate(table.fragment_ids)}
         fragments = (addresses >> FRAGMENT_SHIFT).astype(np.int64)
         ranks = np.array([place[int(f)] for f in fragments.tolist()], dtype=np.int64)
         return np.asarray((ranks << FRAGMENT_SHIFT) | (addresses & _OFFSET).astype(np.int64))

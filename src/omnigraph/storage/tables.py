@@ -16,7 +16,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ class TableRef:
         return self.path if self.branch is None else f"{self.path}/tree/{self.branch}"
 
     def at(self, version: int) -> TableRef:
-        return replace(self, version=version)
+        return TableRef(self.path, self.branch, version)
 
 
 @frozen
@@ -130,6 +130,11 @@ class PinnedTable:
     def hidden(self) -> list[pa.Field]:
         """Columns whose properties were dropped while their data stays."""
         return [field for field in self.dataset.schema if field.name.startswith(HIDDEN_PREFIX)]
+
+    @cached_property
+    def fragment_ids(self) -> list[int]:
+        """The fragments in their order; quicker than all that is known of them."""
+        return [fragment.fragment_id for fragment in self.dataset.get_fragments()]
 
     @cached_property
     def fragments(self) -> dict[int, Any]:
