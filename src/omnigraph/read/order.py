@@ -7,6 +7,7 @@ ids are fetched only for rows that need them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -53,14 +54,6 @@ class SortColumn:
             data = -data if data.dtype.kind == "f" else ~data
         return cls(data, present, descending)
 
-    @classmethod
-    def rough(cls, strings: Values, rows: Ints, *, descending: bool) -> SortColumn:
-        """Some of the strings of a whole column, by their beginnings."""
-        valid = strings.is_valid()
-        data = string_beginnings(strings.data, rows)
-        present = None if valid is None else valid[rows]
-        return cls(~data if descending else data, present, descending, exact=False)
-
     def levels(self) -> list[Ints]:
         """Arrays to sort by, the most significant first."""
         if self.present is None:
@@ -71,6 +64,22 @@ class SortColumn:
     def take(self, rows: Ints | slice) -> SortColumn:
         present = None if self.present is None else self.present[rows]
         return SortColumn(self.data[rows], present, self.nulls_last, self.exact)
+
+
+@frozen(slots=False)
+class Strings:
+    """A column of strings, of which some are compared by their beginnings."""
+
+    column: Values
+
+    def rough(self, rows: Ints, *, descending: bool) -> SortColumn:
+        data = string_beginnings(self.column.data, rows)
+        present = None if self._valid is None else self._valid[rows]
+        return SortColumn(~data if descending else data, present, descending, exact=False)
+
+    @cached_property
+    def _valid(self) -> Mask | None:
+        return self.column.is_valid()
 
 
 class Key(Protocol):

@@ -25,7 +25,7 @@ from omnigraph.query.plan import Group, Project, ReadPlan
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame
 from omnigraph.read.limits import Guard
-from omnigraph.read.order import Key, SortColumn, ordered_rows
+from omnigraph.read.order import Key, SortColumn, Strings, ordered_rows
 from omnigraph.read.result import Entities
 from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Values, repeated
@@ -112,28 +112,30 @@ class Output:
         return [item for item in self.plan.order if not is_constant(item.expression)]
 
     def _sort_key(self, key: SortKey, frame: Frame) -> Key:
+        expression, descending = key.expression, key.descending
+        strings = self._strings(expression)
+
         def of(rows: Ints | slice | None, *, rough: bool = False) -> SortColumn:
             part = frame
             if rows is not None:
                 part = frame.part(rows) if isinstance(rows, slice) else frame.take(rows)
-            if rough and (column := self._strings(key.expression)) is not None:
-                values, name = column
-                return SortColumn.rough(values, part.columns[name], descending=key.descending)
-            value = self.evaluator.value(key.expression, part)
+            if rough and strings is not None and isinstance(expression, PropertyOf):
+                return strings.rough(part.columns[expression.variable], descending=descending)
+            value = self.evaluator.value(expression, part)
             assert isinstance(value, Values)
-            return SortColumn.of(value, descending=key.descending)
+            return SortColumn.of(value, descending=descending)
 
         return of
 
-    def _strings(self, expression: Expression) -> tuple[Values, str] | None:
-        """The column of a property that holds strings as they are, and the variable it is of."""
+    def _strings(self, expression: Expression) -> Strings | None:
+        """The column of a property that holds strings as they are."""
         if not isinstance(expression, PropertyOf) or not expression.type.is_string:
             return None
         table = self.tables[expression.variable]
-        column = table.column(expression.property) if isinstance(table, CachedTable) else None
-        if column is None or column.is_numpy:
+        if not isinstance(table, CachedTable):
             return None
-        return column, expression.variable
+        column = table.column(expression.property)
+        return None if column.is_numpy else Strings(column)
 
     def _column(self, column: Column, frame: Frame) -> Answer:
         expression = column.expression

@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
     ObjectChanged,
@@ -35,8 +35,11 @@ from omnigraph.storage.locations import Location
 from omnigraph.storage.object_errors import storage_error
 from omnigraph.storage.objects import Durability, ObjectInfo, check_object_path
 
-obstore: Any = Later("obstore")
-stores: Any = Later("obstore.store")
+if TYPE_CHECKING:
+    import obstore
+    from obstore import store as stores
+else:
+    obstore, stores = Later("obstore"), Later("obstore.store")
 
 # Control objects are small: a request that takes longer than this is given up.
 REQUEST_TIMEOUT = timedelta(seconds=30)
