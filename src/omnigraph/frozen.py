@@ -91,6 +91,11 @@ class _Known:
     @cached_property
     def items(self) -> Mapping[str, Any]:
         """The fields of the class and its bases by name: a default, ``field``'s or ``MISSING``."""
+        with _asking:  # ``dataclass`` takes some of it away
+            known: Mapping[str, Any] | None = vars(self).get("items")
+            return self._items() if known is None else known
+
+    def _items(self) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
         for base in reversed(self.plain.__mro__[1:]):
             if "__frozen__" in vars(base):
