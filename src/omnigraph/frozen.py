@@ -6,25 +6,26 @@ that this took longer than answering. ``@frozen`` looks at the fields of a class
 value, shares all methods but ``__init__``, compiles that one for classes of which several values
 are made, and asks ``dataclass`` when somebody asks for what it knows. What works with dataclasses
 works here, too: ``fields``, ``replace``, ``field``, ``KW_ONLY``, patterns, pickling. A class that
-inherits from one of these is decorated like it, and its module postpones annotations. It must never
-grow features that ``dataclass`` has not.
+inherits from one of these is decorated like it, and its module postpones annotations; what
+``dataclass`` would refuse, a test over all classes does. It must never grow features that
+``dataclass`` has not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
-from functools import cached_property
 from operator import attrgetter
 from threading import RLock
 from types import MemberDescriptorType
-from typing import Any, Final, NoReturn, TypeVar, dataclass_transform, overload
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, dataclass_transform, overload
 
 COMPILED_AFTER: Final = 40
 """Values of one class: to compile ``__init__`` takes as long as to make so many without."""
 _CLASS_VARIABLE: Final = "ClassVar"
 _KEYWORDS_FOLLOW: Final = "KW_ONLY"
 
+_Fill: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]
 _T = TypeVar("_T")
 _asking = RLock()
 
@@ -81,21 +82,29 @@ def _is_field(annotation: str) -> bool:
 
 
 class _Known:
-    """A class as it was written, and what is found out about it when somebody needs that."""
+    """A class as it was written, and what is found out about it when somebody needs that.
+
+    Found out under one lock: ``dataclass`` takes something of it away.
+    """
 
     made: type[Any]
 
     def __init__(self, plain: type[Any]) -> None:
         self.plain = plain
+        self._items: Mapping[str, Any] | None = None
+        self._fill: _Fill | None = None
+        self._compared: Callable[[Any], tuple[Any, ...]] | None = None
 
-    @cached_property
+    @property
     def items(self) -> Mapping[str, Any]:
         """The fields of the class and its bases by name: a default, ``field``'s or ``MISSING``."""
-        with _asking:  # ``dataclass`` takes some of it away
-            known: Mapping[str, Any] | None = vars(self).get("items")
-            return self._items() if known is None else known
+        if self._items is None:
+            with _asking:
+                if self._items is None:
+                    self._items = self._find_items()
+        return self._items
 
-    def _items(self) -> Mapping[str, Any]:
+    def _find_items(self) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
         for base in reversed(self.plain.__mro__[1:]):
             if "__frozen__" in vars(base):
@@ -113,19 +122,29 @@ class _Known:
                 found[name] = given
         return found
 
-    @cached_property
+    @property
     def compared(self) -> Callable[[Any], tuple[Any, ...]]:
         """What reads the fields that are compared."""
+        if self._compared is None:
+            self._compared = self._find_compared()
+        return self._compared
+
+    def _find_compared(self) -> Callable[[Any], tuple[Any, ...]]:
         names = [name for name, item in self.items.items() if _is_in(item, "compare")]
         if len(names) > 1:
             return attrgetter(*names)
         return lambda value: tuple(getattr(value, name) for name in names)
 
-    @cached_property
-    def fill(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
+    @property
+    def fill(self) -> _Fill:
         """What sets the fields of a new value; False where that takes the real ``__init__``, be it
         for a field that is not just given or to say what is wrong with the arguments.
         """
+        if self._fill is None:
+            self._fill = self._find_fill()
+        return self._fill
+
+    def _find_fill(self) -> _Fill:
         items, places, defaults, factories, plain = self.items, [], {}, {}, True
         for name, item in items.items():
             default = item
@@ -138,7 +157,7 @@ class _Known:
                 defaults[name] = default
             if not isinstance(item, Field) or item.kw_only is not True:
                 places.append(name)
-        finish = getattr(self.plain, "__post_init__", None)
+        finishes = hasattr(self.plain, "__post_init__")
 
         def fill(value: Any, given: tuple[Any, ...], named: dict[str, Any]) -> bool:
             found = dict(zip(places, given, strict=False))
@@ -154,8 +173,8 @@ class _Known:
                 return False
             for name, one in found.items():
                 object.__setattr__(value, name, one)
-            if finish is not None:
-                finish(value)
+            if finishes:
+                value.__post_init__()
             return True
 
         return fill

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +28,10 @@ def on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], An
 
 class Later(ModuleType):
     """A module that is imported when something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:

@@ -69,6 +69,8 @@ def test_every_option_of_every_command_means_the_same_to_both(name: str, ran: Ra
         ["query", "-e", "q", "--store=g", "name", "--quiet"],
         ["query", "--uri=g", "--query-string=a=b"],
         ["query", "--uri", "", "-e", "q"],
+        ["--server", "", "query", "--store", "g", "-e", "q", "--as="],
+        ["--as", "", "branch", "--profile=", "list", "--cluster", ""],
         ["--store", "a", "branch", "--store", "b", "list", "--json"],
         ["--quiet", "--as=me", "branch", "--as", "you", "delete", "x", "--store", "g"],
         ["commit", "changes", "x", "--kind", "node", "--kind", "edge"],

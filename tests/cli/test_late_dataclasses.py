@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -109,3 +111,22 @@ def test_values_that_were_not_made_by_init_are_values_too(
         hash(first)
     assert use(first, second) == found
     assert pickle.loads(pickle.dumps(first)) == second
+
+
+def test_many_threads_may_make_the_first_value() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(30):
+            with completed_later():
+
+                @dataclasses.dataclass
+                class Point:
+                    x: int
+                    y: int = 0
+
+            with ThreadPoolExecutor(8) as pool:
+                made = list(pool.map(Point, range(16)))
+            assert [point.x for point in made] == list(range(16))
+    finally:
+        sys.setswitchinterval(interval)

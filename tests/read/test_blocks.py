@@ -11,14 +11,19 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.query.expressions import SCORE
 from omnigraph.read import blockwise, frame, order
-from omnigraph.read.order import string_beginnings
+from omnigraph.read.cache import Cache
+from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.read.order import SortColumn, first_rows, ordered_rows, string_beginnings
+from omnigraph.read.values import Values
+from tests.graphs import repository
 
 ROWS = 3_000
 SCHEMA = """
 node Item {
   name: String @key  text: String?  city: String?  size: I32  wide: I64?  score: F64?
-  on: Bool?  day: Date?
+  on: Bool?  day: Date?  late: String?  later: I32?  never: String?
 }
 edge Near: Item -> Item
 """
@@ -26,11 +31,11 @@ TEXTS = ["", "a", "a\0", "ab", "é", "zzzzzzzz", "zzzzzzzzz", "zzzzzzzza", "𝄞
 KEYS = ["city", "on", "day", "size", "wide", "text", "name", "score"]
 AGGREGATES = [
     f"{function}($i.{name})"
-    for name in ("size", "wide", "score", "text", "city", "day")
+    for name in ("size", "wide", "score", "text", "city", "day", "late", "later", "never")
     for function in ("count", "min", "max", "sum", "avg")
     if function == "count"
     or (function in ("min", "max") and name != "day")
-    or name in ("size", "wide", "score")
+    or name in ("size", "wide", "score", "later")
 ]
 
 
@@ -51,6 +56,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
             "score": maybe(rng.random()),
             "on": maybe(rng.random() < 0.5),
             "day": maybe(f"2024-01-0{rng.randrange(1, 5)}"),
+            "late": None if at < 600 else f"word{rng.randrange(4)}",
+            "later": None if at < 600 or 1_000 < at < 1_600 else rng.randrange(9),
         }
         for at in range(ROWS)
     ]
@@ -142,3 +149,39 @@ def test_beginnings_compare_as_the_strings_do(kind: pa.DataType, texts: list[str
             assert x == y or (x < y) == (a.encode() < b.encode())
     short = pa.array(texts, type=kind)
     assert string_beginnings(short, np.arange(len(texts))).tolist() == found
+
+
+def test_a_last_block_of_few_rows_is_a_block_like_any_other(both: Any) -> None:
+    text = "query q() { match { $i: Item } return { $i.name as name, count($i) as n } }"
+    assert both(text)[2] == 1, "as many groups as rows"
+    for key in ("city", "size"):
+        text = f"query q() {{ match {{ $i: Item }} return {{ $i.{key} as key, count($i) as n }} }}"
+        assert both(text)[2] == -(-ROWS // 256)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_what_is_no_number_comes_last_whatever_follows(descending: bool) -> None:
+    scores = np.full(2_000, np.nan)
+    scores[[5, 1_500]] = 1.0
+    columns = [
+        SortColumn.of(Values(SCORE, scores), descending=descending),
+        SortColumn(np.arange(2_000)[::-1].copy()),
+    ]
+
+    def known(column: SortColumn) -> Any:
+        return lambda rows, rough=False: column if rows is None else column.take(rows)
+
+    for limit in (1, 2, 4, 1_999):
+        found = ordered_rows([known(column) for column in columns], [], 2_000, limit)
+        assert found.tolist() == first_rows(columns, [], 2_000, limit).tolist()
+
+
+def test_a_look_at_few_entities_makes_no_list_of_all(graph: Graph) -> None:
+    cache = Cache(1 << 30)
+    reader = Reader(repository(graph), cache=cache)
+    rows = reader.query(
+        'query q() { match { $i: Item { name: "a00001" } } return { $i.size as size } }',
+        options=ReadOptions(access="cache"),
+    ).rows()
+    assert len(rows) <= 1
+    assert cache.peek(("all", ROWS)) is None

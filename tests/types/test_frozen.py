@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import inspect
 import pickle
+import pkgutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, field, fields, replace
+from dataclasses import (
+    KW_ONLY,
+    MISSING,
+    FrozenInstanceError,
+    dataclass,
+    field,
+    fields,
+    make_dataclass,
+    replace,
+)
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import pytest
 
-from omnigraph.frozen import COMPILED_AFTER, frozen
+import omnigraph
+from omnigraph.frozen import COMPILED_AFTER, _compiled_init, frozen
 
 
 @frozen
@@ -209,3 +223,69 @@ def test_the_first_values_may_be_made_by_many_threads_at_once() -> None:
             made = list(pool.map(lambda at, kind=Point: (kind(at), fields(kind)), range(64)))
         assert [(one.x, one.y, one.more) for one, _ in made] == [(at, 0, []) for at in range(64)]
         assert {tuple(item.name for item in found) for _, found in made} == {("x", "y", "more")}
+
+
+def test_values_and_fields_of_different_classes_wait_for_nobody() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+
+            @frozen
+            class First:
+                x: int
+
+            @frozen
+            class Second:
+                x: int
+
+            with ThreadPoolExecutor(2) as pool:
+                value = pool.submit(lambda kind=First: kind(1))
+                found = pool.submit(lambda kind=Second: fields(kind))
+                assert value.result(60).x == 1
+                assert len(found.result(60)) == 1
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_every_class_of_the_package_is_one_that_dataclass_would_take() -> None:
+    for module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
+        importlib.import_module(module.name)
+    kinds = [kind for kind in _all_classes(object) if "__frozen__" in vars(kind)]
+    kinds = [kind for kind in kinds if kind.__module__.startswith("omnigraph.")]
+    assert len(kinds) > 150
+    for kind in kinds:
+        known = vars(kind)["__frozen__"]
+        found = fields(kind)
+        assert [item.name for item in found] == list(known.items)
+        same = make_dataclass(
+            kind.__name__,
+            [(f.name, f.type, _said_of(f)) for f in found],
+            frozen=True,
+        )
+        assert _parameters(_compiled_init(kind, known.items)) == _parameters(same.__init__)
+        assert kind.__match_args__ == same.__match_args__
+        for item in found:
+            assert item.init or item.default_factory is MISSING, kind
+            assert item.hash is None, kind
+        for method in vars(kind).values():
+            code = getattr(getattr(method, "__func__", method), "__code__", None)
+            assert code is None or "__class__" not in code.co_freevars, f"{kind}: super()"
+        plain = [base for base in kind.__mro__[1:] if "__dataclass_fields__" in vars(base)]
+        assert all("__frozen__" in vars(base) for base in plain), kind
+
+
+def _all_classes(kind: type) -> set[type]:
+    below = set(type.__subclasses__(kind))
+    return below.union(*(_all_classes(item) for item in below))
+
+
+def _said_of(item: Any) -> Any:
+    if item.default is not MISSING:
+        return field(default=item.default, init=item.init, kw_only=item.kw_only)
+    return field(default_factory=item.default_factory, init=item.init, kw_only=item.kw_only)
+
+
+def _parameters(function: Any) -> list[tuple[str, object, bool]]:
+    found = inspect.signature(function).parameters.values()
+    return [(item.name, item.kind, item.default is item.empty) for item in found]

@@ -69,7 +69,8 @@ def _flags_before(everywhere: _Reader, words: list[str]) -> tuple[Flags, list[st
     length = everywhere.flags_length(words)
     if length >= len(words):
         raise NotPlain
-    return Flags.taken_from(everywhere.read(words[:length])), words[length:]
+    given = Flags.taken_from(everywhere.read(words[:length]))
+    return Flags().merged(given), words[length:]
 
 
 class _Reader:

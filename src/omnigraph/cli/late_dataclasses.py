@@ -34,31 +34,38 @@ def completed_later() -> Iterator[None]:
 def _later(cls: Any = None, /, **options: Any) -> Any:
     if cls is None:
         return lambda cls: _later(cls, **options)
-    if options.keys() - {"frozen"}:
-        return _dataclass(cls, **options)
-    return _postponed(cls, options)
+    return _dataclass(cls, **options) if options else _postponed(cls)
 
 
-def _postponed(cls: Any, options: dict[str, Any]) -> Any:
-    placed: dict[str, Any] = {}
+def _postponed(cls: Any) -> Any:
+    own = dict(vars(cls))
+    state: dict[str, bool] = {}
 
     def complete() -> None:
         with _completing:
-            for name in placed:
-                delattr(cls, name)
-            if placed:
-                placed.clear()
-                _dataclass(cls, **options)
+            if not state:
+                state["complete"] = True
+                _take_over(cls, own)
 
-    methods = (*_METHODS, "__hash__") if options.get("frozen") else _METHODS
-    own = vars(cls)
-    if "__hash__" not in own and "__eq__" not in own and "__hash__" not in methods:
-        placed["__hash__"] = None
-    placed |= {name: _method(cls, name, complete) for name in methods if name not in own}
-    placed |= {name: _Attribute(cls, name, complete) for name in _ATTRIBUTES}
-    for name, one in placed.items():
-        setattr(cls, name, one)
+    for name in _METHODS:
+        if name not in own:
+            setattr(cls, name, _method(cls, name, complete))
+    for name in _ATTRIBUTES:
+        setattr(cls, name, _Attribute(cls, name, complete))
+    if "__hash__" not in own and "__eq__" not in own:
+        cls.__hash__ = None
     return cls
+
+
+def _take_over(cls: Any, own: dict[str, Any]) -> None:
+    """Make a dataclass of a copy and take what it has got: nothing is missing in between."""
+    body = {name: one for name, one in own.items() if name not in ("__dict__", "__weakref__")}
+    made = vars(_dataclass(type(cls)(cls.__name__, cls.__bases__, body)))
+    for name, one in made.items():
+        if name not in ("__dict__", "__weakref__") and own.get(name) is not one:
+            setattr(cls, name, one)
+    for name in own.keys() - made.keys() - {"__dict__", "__weakref__"}:
+        delattr(cls, name)
 
 
 def _method(cls: Any, name: str, complete: Callable[[], None]) -> Callable[..., Any]:
@@ -79,4 +86,4 @@ class _Attribute:
 
     def __get__(self, instance: object, owner: object) -> Any:
         self._complete()
-        return getattr(self._cls, self._name)
+        return vars(self._cls)[self._name]

@@ -46,7 +46,8 @@ def start_quickly() -> None:
     """Import numpy, pyarrow and Lance without what takes long and is not needed.
 
     pyarrow looks for pandas and dateutil once, when it first makes a value, and importing pandas
-    doubles the time of a command; what needs them later still gets them.
+    doubles the time of a command. Tables become data frames all the same; to make an array of a
+    Series, pyarrow does not know one when it sees it.
     """
     from omnigraph.cli.late_dataclasses import completed_later
 

@@ -9,6 +9,7 @@ or what is computed cannot be put together from parts, everything is grouped at 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -37,7 +38,8 @@ from omnigraph.read.frame import (
     first_rows_of,
     group_rows,
 )
-from omnigraph.read.values import Ints, Literal, Values
+from omnigraph.read.values import Ints, Literal, Values, repeated
+from omnigraph.types import PropertyType
 
 ROWS_PER_GROUP_MIN: Final = 8
 """In blocks with more groups than this allows, grouping twice is no gain."""
@@ -78,7 +80,7 @@ def _parts(output: Group, frame: Frame, evaluator: Evaluator) -> list[_Part] | N
     for rows in block_slices(frame.rows):
         block = frame.part(rows)
         part = _part(output, block, evaluator, rows.start)
-        if part is None or len(part.first) * ROWS_PER_GROUP_MIN > block.rows:
+        if part is None or len(part.first) * ROWS_PER_GROUP_MIN > BLOCK_ROWS:
             return None
         parts.append(part)
     return parts
@@ -130,6 +132,8 @@ def _aggregate(
         members, value = members.keep(valid), value.take(np.flatnonzero(valid))
     if expression.function == "count":
         return _Found(members.sizes)
+    if not len(value):
+        return _Found(members.sizes)
     if expression.function in ("min", "max"):
         return _Found(members.sizes, extreme(expression, value, members.groups, members.count))
     totals = integer_sums(value.data, members.groups, members.count, members.weight)
@@ -155,15 +159,23 @@ def _together(output: Group, parts: Sequence[_Part]) -> Grouped:
 
 
 def _merged(expression: Aggregate, pieces: list[_Found], groups: Ints, count: int) -> Values:
-    sizes = np.concatenate([piece.sizes for piece in pieces])
-    together = add_up(groups, count, sizes)
-    if expression.function in ("min", "max"):
-        values = [piece.made for piece in pieces if isinstance(piece.made, Values)]
-        data = np.concatenate([value.data for value in values])
-        present = np.flatnonzero(sizes)
-        every = Values(values[0].type, data, None, values[0].words)
-        return extreme(expression, every.take(present), groups[present], count)
+    sizes = add_up(groups, count, np.concatenate([piece.sizes for piece in pieces]))
     if expression.function == "count":
-        return Values(expression.type, together)
-    sums = np.concatenate([piece.made for piece in pieces if isinstance(piece.made, np.ndarray)])
-    return sum_or_mean(expression, integer_sums(sums, groups, count, None), together)
+        return Values(expression.type, sizes)
+    ends = np.cumsum([len(piece.sizes) for piece in pieces])
+    made = [
+        (piece.made.take(found := np.flatnonzero(piece.sizes)), part[found])
+        for piece, part in zip(pieces, np.split(groups, ends[:-1]), strict=True)
+        if piece.made is not None
+    ]
+    every = np.concatenate([groups[:0], *(part for _, part in made)])
+    if expression.function not in ("min", "max"):
+        sums = np.concatenate([groups[:0], *(total for total, _ in made)])
+        return sum_or_mean(expression, integer_sums(sums, every, count, None), sizes)
+    values = [value for value, _ in made if isinstance(value, Values)]
+    if not values:
+        kind = expression.argument.type
+        assert isinstance(kind, PropertyType)
+        return repeated(Literal(None, replace(kind, nullable=True)), count)
+    data = np.concatenate([value.data for value in values])
+    return extreme(expression, Values(values[0].type, data, None, values[0].words), every, count)

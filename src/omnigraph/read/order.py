@@ -61,6 +61,11 @@ class SortColumn:
         data = np.where(self.present, self.data, self.data.dtype.type(0))
         return [(~self.present if self.nulls_last else self.present).view(np.int8), data]
 
+    @property
+    def has_nan(self) -> bool:
+        """Whether some numbers are none, and equal to nothing."""
+        return self.data.dtype.kind == "f" and bool(np.isnan(self.data).any())
+
     def take(self, rows: Ints | slice) -> SortColumn:
         present = None if self.present is None else self.present[rows]
         return SortColumn(self.data[rows], present, self.nulls_last, self.exact)
@@ -173,7 +178,8 @@ def _among_the_first(keys: Sequence[Key], rows: int, limit: int) -> Ints:
         found.append(sure if left is None else left[sure])
         left = tied if left is None else left[tied]
         limit -= len(sure)
-        if not column.exact or len(left) <= max(limit, PARTITION_ROWS_MIN):
+        small = len(left) <= max(limit, PARTITION_ROWS_MIN)
+        if small or not column.exact or column.has_nan:
             break
     return np.sort(np.concatenate([*found, left]))
 

@@ -95,6 +95,7 @@ class CachedTable:
         self.key = key
         self.cache = cache
         self._open = open_table
+        self._all_key = ("all", rows)
         self._types = {column.name: column.type for column in kind.columns()}
         # With the type: that of an enum may change while the table stays the same.
         self._keys = {name: f"{key}/column/{name}/{type}" for name, type in self._types.items()}
@@ -102,7 +103,7 @@ class CachedTable:
     @property
     def all(self) -> Ints:
         """Every ordinal."""
-        return self.cache.get(("all", self.rows), lambda: np.arange(self.rows, dtype=np.int32))
+        return self.cache.get(self._all_key, lambda: np.arange(self.rows, dtype=np.int32))
 
     def has_columns(self, names: Iterable[str]) -> bool:
         """Whether these columns are in memory."""
@@ -132,11 +133,13 @@ class CachedTable:
 
     def gather(self, name: str, ordinals: Ints) -> Values:
         """A property of some entities."""
-        column, every = self.column(name), self.all
-        if ordinals is every:
+        column, every = self.column(name), self.cache.peek(self._all_key)
+        if every is not None and ordinals is every:
             return column
-        if ordinals.base is every and len(ordinals):
-            return column.part(int(ordinals[0]), int(ordinals[-1]) + 1)
+        if every is not None and ordinals.base is every and len(ordinals):
+            start, stop = int(ordinals[0]), int(ordinals[-1]) + 1
+            if stop - start == len(ordinals):
+                return column.part(start, stop)
         return column.take(ordinals)
 
     def ids(self, ordinals: Ints) -> pa.Array:
