@@ -10,11 +10,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from omnigraph.errors import InvalidInput, ResourceLimit
+from omnigraph.errors import InvalidInput, OmnigraphError, ResourceLimit
 from omnigraph.frozen import frozen
+from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
@@ -104,6 +106,11 @@ class Reader:
         self._schemas: _Kept[str, AcceptedSchema] = _Kept(SCHEMAS_MAX)
         self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
         self._newest: _Kept[str, tuple[ManifestState, SnapshotTables]] = _Kept(SNAPSHOTS_MAX)
+
+    def load_schema(self) -> None:
+        """Load what every query of main needs, as it was when the graph was opened."""
+        with suppress(OmnigraphError):  # said by whoever asks for it
+            self.tables(SnapshotPins.of(MAIN_BRANCH, self.repository.main.warm()))
 
     def query(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from omnigraph.frozen import frozen
-from omnigraph.read.values import Ints, Mask
+from omnigraph.read.values import Ints, Mask, picked
 
 _EXACT_FLOAT_MAX = 2**53
 BLOCK_ROWS = 65_536
@@ -37,8 +37,8 @@ class Frame:
 
     def take(self, rows: Ints) -> Frame:
         """Some rows, in this order; a row may be taken several times."""
-        columns = {name: column.take(rows) for name, column in self.columns.items()}
-        return Frame(len(rows), columns, None if self.weight is None else self.weight.take(rows))
+        columns = {name: picked(column, rows) for name, column in self.columns.items()}
+        return Frame(len(rows), columns, None if self.weight is None else picked(self.weight, rows))
 
     def keep(self, mask: Mask) -> Frame:
         if mask.all():

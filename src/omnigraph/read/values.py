@@ -30,6 +30,9 @@ WORDS_COST: Final = 8
 WORDS_RATIO: Final = 4
 """Strings are held as words when each occurs at least this often on average."""
 
+TAKEN_MIN: Final = 1_024
+"""Fewer items are not worth what ``take`` costs."""
+
 _NUMPY: Final = {"bool", "integer", "float", "date", "datetime"}
 
 
@@ -90,8 +93,8 @@ class Values:
     def take(self, rows: Ints) -> Values:
         """The values of some rows, in their order."""
         if isinstance(self.data, np.ndarray):
-            valid = None if self.valid is None else self.valid.take(rows)
-            return Values(self.type, self.data.take(rows), valid, self.words)
+            valid = None if self.valid is None else picked(self.valid, rows)
+            return Values(self.type, picked(self.data, rows), valid, self.words)
         if len(rows) == 1:
             return Values(self.type, self.data.slice(int(rows[0]), 1))
         import pyarrow as pa
@@ -154,6 +157,13 @@ class Values:
         if found.type == declared:
             return found
         return found.view(declared) if self.type.scalar.family != "bool" else found.cast(declared)
+
+
+def picked(array: Ints, rows: Ints) -> Ints:
+    """Some items of an array. ``take`` is quicker for many; for few it lets other threads run, and
+    they let this one wait.
+    """
+    return array[rows] if len(rows) < TAKEN_MIN else array.take(rows)
 
 
 def values_of(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
