@@ -41,6 +41,7 @@ from omnigraph.read.result import Result, Target
 from omnigraph.read.search.searcher import Searcher
 from omnigraph.read.store import ArrayStore, default_store
 from omnigraph.read.tables import Recent
+from omnigraph.read.turns import Turns
 from omnigraph.schema import AcceptedSchema
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Reader:
         self.embedder = embedder if embedder is not None else _embedder_from_environment
         self.touches = Touches()
         self.recent = Recent()
+        self._turns = Turns()
         self._prepared: _Kept[tuple[str, str | None, str], Prepared] = _Kept(PREPARED_MAX)
         self._schemas: _Kept[str, AcceptedSchema] = _Kept(SCHEMAS_MAX)
         self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
@@ -124,11 +126,23 @@ class Reader:
         """Run one read query of a text on a branch, or on the state a commit made."""
         options = options or STANDARD
         guard = Guard(options.limits, options.cancelled)
-        tables = self.newest(branch or MAIN) if at is None else self.tables(self.pin(branch, at))
-        prepared = self.prepare(text, name, tables, options.file)
-        bound = bind_parameters(prepared.plan.parameters, params, mode=options.parameter_mode)
-        target = Target(None, at) if at is not None else Target(tables.snapshot.branch.name, None)
-        return _Run(self, tables, prepared, bound, options, guard).result(target)
+        turn = self._turns.of(text if isinstance(text, str) else None)
+        try:
+            started = time.perf_counter()
+            tables = (
+                self.newest(branch or MAIN) if at is None else self.tables(self.pin(branch, at))
+            )
+            prepared = self.prepare(text, name, tables, options.file)
+            if not tables.is_loaded(prepared.use):
+                turn.end()
+            mode = options.parameter_mode
+            bound = bind_parameters(prepared.plan.parameters, params, mode=mode)
+            target = Target(None if at is not None else tables.snapshot.branch.name, at)
+            result = _Run(self, tables, prepared, bound, options, guard).result(target)
+            self._turns.note(text, time.perf_counter() - started)
+            return result
+        finally:
+            turn.end()
 
     def explain(
         self,
