@@ -71,7 +71,7 @@ def open(
     if not read_only:
         graph._repository.main.migrate()
         graph.recovered_at_open = graph.recover()
-    graph._reader.load_schema()
+    graph._reader.get_ready()
     return graph
 
 

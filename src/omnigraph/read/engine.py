@@ -109,8 +109,8 @@ class Reader:
         self._tables: _Kept[tuple[str, int, str], SnapshotTables] = _Kept(SNAPSHOTS_MAX)
         self._newest: _Kept[str, tuple[ManifestState, SnapshotTables]] = _Kept(SNAPSHOTS_MAX)
 
-    def load_schema(self) -> None:
-        """Load what every query of main needs, as it was when the graph was opened."""
+    def get_ready(self) -> None:
+        """Load what every query of main needs: the schema of the state that was opened."""
         with suppress(OmnigraphError):  # said by whoever asks for it
             self.tables(SnapshotPins.of(MAIN_BRANCH, self.repository.main.warm()))
 
