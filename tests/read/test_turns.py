@@ -59,7 +59,9 @@ def test_long_and_unknown_queries_wait_for_nobody(turns: Turns) -> None:
     turn = turns.of("short")
     for text in ("long", "never seen", None):
         turns.of(text).end()
+        assert (turns._taken, len(turns._waiting)) == (True, 0), "the turn is still the first one's"
     turn.end()
+    assert not turns._taken
 
 
 def test_who_no_longer_wants_to_wait_leaves_no_gap(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnigraph.errors import HistoryReclaimed
+from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.manifest import Manifest
 from omnigraph.manifest.rows import HORIZON, Kind, Row
@@ -22,7 +23,6 @@ from omnigraph.manifest.tags import all_tags
 
 def raise_horizon(manifest: Manifest, branch: Branch, version: int) -> None:
     """Give up what is older, from now on and for everybody."""
-    from omnigraph.ids import new_ulid
     from omnigraph.manifest.publication import Publication
 
     row = Row(HORIZON, Kind.HORIZON, {"version": version})
