@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import omnigraph
 from omnigraph.cli.arguments import MasterOption, UriArgument, use_master
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
@@ -17,7 +17,7 @@ from omnigraph.cli.writing import MessageOption
 if TYPE_CHECKING:
     from omnigraph.spark.analytics.analysis import Analysis
 
-app = noun("Run a graph algorithm.", single=True)
+app = Noun("Run a graph algorithm.", single=True)
 
 
 @command(app, data_verb("analyze"))

@@ -11,13 +11,13 @@ from omnigraph.cli.arguments import (
     UriOption,
     type_key,
 )
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.rows import cell
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.times import shown_time
 
-app = noun("Show who set the values of an entity.", single=True)
+app = Noun("Show who set the values of an entity.", single=True)
 
 
 @command(app, data_verb("blame", actor=False))

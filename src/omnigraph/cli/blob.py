@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import omnigraph
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriOption
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import InvalidInput
@@ -17,7 +17,7 @@ from omnigraph.errors import InvalidInput
 if TYPE_CHECKING:
     from omnigraph.read.blobs import Blob
 
-app = noun("Read blobs.")
+app = Noun("Read blobs.")
 
 Property = Annotated[str, argument(metavar="PROPERTY", help="The blob property.")]
 Branch = Annotated[str | None, option("--branch", metavar="NAME", help="Which branch.")]

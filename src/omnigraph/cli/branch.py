@@ -9,7 +9,7 @@ import omnigraph
 from omnigraph.cli.arguments import MasterOption, UriOption, read_text, use_master
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.diff import change_lines
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, warn
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import (
@@ -24,7 +24,7 @@ from omnigraph.cli.writing import (
 if TYPE_CHECKING:
     from omnigraph.write.merge import MergeResult
 
-app = noun("Create, list, merge and delete branches.")
+app = Noun("Create, list, merge and delete branches.")
 
 NameArgument = Annotated[str, argument(metavar="NAME", help="The branch.")]
 LevelOption = Annotated[

@@ -14,7 +14,7 @@ from omnigraph.cli.arguments import BranchOption, UriOption
 from omnigraph.cli.blocks import json_array, texts, trailer
 from omnigraph.cli.declared import option
 from omnigraph.cli.diff import KindOption, OpOption, TypeOption
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import InvalidInput, PermissionDenied
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from omnigraph.history.changes import Block
     from omnigraph.history.feed import FeedPage
 
-app = noun("Read what commits change, as they come.")
+app = Noun("Read what commits change, as they come.")
 
 CursorOption = Annotated[
     str | None,

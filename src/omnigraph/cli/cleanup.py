@@ -9,13 +9,13 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import seconds, size_text
 from omnigraph.cli.writing import confirm as ask
 
-app = noun("Remove old history and what dead writers left.", single=True)
+app = Noun("Remove old history and what dead writers left.", single=True)
 
 KeepOption = Annotated[
     int | None,

@@ -13,7 +13,7 @@ from omnigraph.cli.blocks import block_text, json_array, texts
 from omnigraph.cli.dag import draw
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.diff import KindOption, OpOption, TypeOption
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.times import shown_time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from omnigraph.history.changes import Block
     from omnigraph.manifest.rows import Commit
 
-app = noun("Look at the history of a graph.")
+app = Noun("Look at the history of a graph.")
 
 _FIELDS: dict[str, Callable[[Commit], tuple[str | None, ...]]] = {
     # Whoever finished a write that its owner could not finish is an actor of it, too.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import omnigraph
 from omnigraph.cli.arguments import PageTokenOption, UriOption, several
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 
 if TYPE_CHECKING:
     from omnigraph.read.diff import Diff, EntityChange
 
-app = noun("Show what sets two states of a graph apart.", single=True)
+app = Noun("Show what sets two states of a graph apart.", single=True)
 
 _MARKS = {"insert": "+", "update": "~", "delete": "-"}
 _TARGET = "A branch, a tag, a commit id, or a time."

@@ -8,13 +8,13 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import MessageOption
 
-app = noun("Make vectors.", single=True)
+app = Noun("Make vectors.", single=True)
 
 
 @command(app, data_verb("embed"))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from omnigraph.cli.arguments import read_text
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.texts import QueryFileOption, SchemaFileOption, schema_of
@@ -16,7 +16,7 @@ from omnigraph.query import explain as explain_plan
 from omnigraph.query.plan import WritePlan
 from omnigraph.schema import AcceptedSchema
 
-app = noun("Show how a query would be carried out.", single=True)
+app = Noun("Show how a query would be carried out.", single=True)
 
 
 @command(app, direct_verb("explain", store=True))

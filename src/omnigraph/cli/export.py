@@ -7,11 +7,11 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 
-app = noun("Write a graph out as NDJSON.", single=True)
+app = Noun("Write a graph out as NDJSON.", single=True)
 
 
 @command(app, data_verb("export", actor=False))

@@ -7,14 +7,14 @@ from typing import Annotated
 
 from omnigraph.cli.arguments import read_text
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import local_verb
 from omnigraph.errors import InvalidInput, PermissionDenied
 from omnigraph.query import format_queries
 from omnigraph.schema import format_schema
 
-app = noun("Lay schema and query files out.", single=True)
+app = Noun("Lay schema and query files out.", single=True)
 
 _FORMATTERS = {
     ".pg": lambda text, name: format_schema(text, name),

@@ -75,15 +75,10 @@ class Command:
 class Noun:
     """A noun with its verbs, or a ``single`` command."""
 
-    def __init__(self, help: str, *, single: bool) -> None:
+    def __init__(self, help: str, *, single: bool = False) -> None:
         self.help = help
         self.single = single
         self.commands: dict[str, Command] = {}
-
-
-def noun(help: str, *, single: bool = False) -> Noun:
-    """A noun that has no commands yet."""
-    return Noun(help, single=single)
 
 
 def command(owner: Noun, verb: Verb) -> Callable[[Function], Function]:

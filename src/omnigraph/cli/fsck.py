@@ -7,11 +7,11 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
 
-app = noun("Check a graph for damage.", single=True)
+app = Noun("Check a graph for damage.", single=True)
 
 QuickOption = Annotated[bool, option("--quick", help="Follow references; read no rows.")]
 

@@ -20,7 +20,7 @@ from omnigraph.cli.arguments import (
 from omnigraph.cli.blocks import headline
 from omnigraph.cli.declared import option
 from omnigraph.cli.diff import image_lines
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import EntityNotFound
@@ -28,7 +28,7 @@ from omnigraph.errors import EntityNotFound
 if TYPE_CHECKING:
     from omnigraph.history.entity import EntityEvent
 
-app = noun("Show every commit that changed an entity.", single=True)
+app = Noun("Show every commit that changed an entity.", single=True)
 
 PAGE_EVENTS: Final = 100
 """Events per page when only a token is given."""

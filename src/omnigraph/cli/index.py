@@ -17,7 +17,7 @@ from omnigraph.cli.arguments import (
     use_master,
 )
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import size_text
@@ -25,7 +25,7 @@ from omnigraph.cli.sizes import size_text
 if TYPE_CHECKING:
     from omnigraph.write.indexes import IndexReport
 
-app = noun("List, build and drop the indexes of a graph.")
+app = Noun("List, build and drop the indexes of a graph.")
 
 PropertyArgument = Annotated[
     str | None,

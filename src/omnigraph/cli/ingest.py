@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from omnigraph.cli.arguments import BranchOption, UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.load import describe, open_for_load
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
@@ -14,7 +14,7 @@ from omnigraph.cli.scope import data_verb
 if TYPE_CHECKING:
     from omnigraph.write.load import Mode
 
-app = noun("Load data with the forgiving reader.", single=True)
+app = Noun("Load data with the forgiving reader.", single=True)
 
 
 @command(app, data_verb("ingest"))

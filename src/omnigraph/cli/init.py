@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from omnigraph.cli.arguments import read_text
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb, refuse_cluster_graph
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
-app = noun("Create a graph.", single=True)
+app = Noun("Create a graph.", single=True)
 
 
 @command(app, direct_verb("init"))

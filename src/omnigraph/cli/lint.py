@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from omnigraph.cli.arguments import UriArgument, read_text
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.texts import QueryFileOption, SchemaFileOption, schema_of
 from omnigraph.query import lint_queries
 from omnigraph.syntax.source import Source
 
-app = noun("Check a file of queries against a schema.", single=True)
+app = Noun("Check a file of queries against a schema.", single=True)
 
 
 @command(app, direct_verb("lint", store=True))

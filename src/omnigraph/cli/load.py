@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.write.load import LoadResult, Mode
 
-app = noun("Load data.", single=True)
+app = Noun("Load data.", single=True)
 _MODES = ("append", "merge", "overwrite")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
 from omnigraph.cli.declared import argument
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import (
@@ -24,7 +24,7 @@ from omnigraph.cli.writing import (
     query_text,
 )
 
-app = noun("Run a write query.", single=True)
+app = Noun("Run a write query.", single=True)
 
 
 @command(app, data_verb("mutate"))

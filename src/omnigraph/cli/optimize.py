@@ -7,11 +7,11 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 
-app = noun("Join small files and bring indexes up to date.", single=True)
+app = Noun("Join small files and bring indexes up to date.", single=True)
 
 
 @command(app, direct_verb("optimize", store=True))

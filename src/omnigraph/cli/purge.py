@@ -7,13 +7,13 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriArgument, type_key
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import size_text
 from omnigraph.cli.writing import confirm as ask
 
-app = noun("Remove an entity from every branch and from all history.", single=True)
+app = Noun("Remove an entity from every branch and from all history.", single=True)
 
 ConfirmOption = Annotated[
     bool, option("--confirm", help="Do it; without this, only say what would be removed.")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from omnigraph.cli.arguments import UriOption, read_text
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.rows import FORMATS, RowFormat, render
 from omnigraph.cli.scope import data_verb
@@ -16,7 +16,7 @@ from omnigraph.errors import InvalidInput
 
 ANALYZE_HELP = "Show what every step did instead of the rows; so does --profile without a name."
 
-app = noun("Run a read query.", single=True)
+app = Noun("Run a read query.", single=True)
 
 
 def _option(flag: str, metavar: str, help: str, *short: str) -> Any:

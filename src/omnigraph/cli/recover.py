@@ -7,11 +7,11 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import direct_verb
 
-app = noun("Finish or undo what dead writers left.", single=True)
+app = Noun("Finish or undo what dead writers left.", single=True)
 
 
 @command(app, direct_verb("recover", store=True))

@@ -7,11 +7,11 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
 
-app = noun("Heal types that were changed from outside.", single=True)
+app = Noun("Heal types that were changed from outside.", single=True)
 
 ConfirmOption = Annotated[
     bool, option("--confirm", help="Take over maintenance that changed no row.")

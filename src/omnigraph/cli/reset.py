@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.undo import StateArgument, undone
 from omnigraph.cli.writing import IfCommitOption, MessageOption, confirm
 
-app = noun("Take a branch back to an older commit.", single=True)
+app = Noun("Take a branch back to an older commit.", single=True)
 
 
 @command(app, data_verb("reset"))

@@ -7,14 +7,14 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
 from omnigraph.cli.declared import argument
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.undo import StateArgument, undone
 from omnigraph.cli.writing import IfCommitOption, MessageOption
 from omnigraph.errors import InvalidInput
 
-app = noun("Bring entities back to what they were.", single=True)
+app = Noun("Bring entities back to what they were.", single=True)
 
 
 @command(app, data_verb("restore"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
 from omnigraph.cli.branch import LevelOption, ResolveOption, StrategyOption, decisions
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.undo import CommitArgument, undone
 from omnigraph.cli.writing import IfCommitOption, MessageOption
 
-app = noun("Undo a commit.", single=True)
+app = Noun("Undo a commit.", single=True)
 
 
 @command(app, data_verb("revert"))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from omnigraph.cli.arguments import BranchOption, UriArgument, read_text, several
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import data_verb, direct_verb
 from omnigraph.cli.texts import read_schema
@@ -23,7 +23,7 @@ from omnigraph.cli.writing import (
 from omnigraph.errors import InvalidInput
 from omnigraph.schema import Plan, Step, plan_schema
 
-app = noun("Show a schema, plan a change of it, or apply it.")
+app = Noun("Show a schema, plan a change of it, or apply it.")
 
 WantedOption = Annotated[str, option("--schema", metavar="FILE", help="The wanted schema (.pg).")]
 DataLossOption = Annotated[bool, option("--allow-data-loss", help="Drop for good what is dropped.")]

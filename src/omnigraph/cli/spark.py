@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import local_verb
 
-app = noun("Keep Spark running, so that bulk commands start at once.")
+app = Noun("Keep Spark running, so that bulk commands start at once.")
 
 
 @command(app, local_verb("spark start"))

@@ -8,12 +8,12 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import UriOption
 from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import MessageOption
 
-app = noun("Name commits, and list or remove names.")
+app = Noun("Name commits, and list or remove names.")
 
 NameArgument = Annotated[str, argument(metavar="NAME", help="The tag.")]
 

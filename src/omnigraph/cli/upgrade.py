@@ -7,13 +7,13 @@ from typing import Annotated
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
 from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.migrations.upgrade import UpgradeReport
 
-app = noun("Bring a graph to the current format.", single=True)
+app = Noun("Bring a graph to the current format.", single=True)
 
 CheckOption = Annotated[
     bool, option("--check", help="Say what would be done; the default. Changes nothing.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from omnigraph import __version__
-from omnigraph.cli.frame import Call, command, noun
+from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import local_verb
 from omnigraph.manifest.format import INTERNAL_VERSION
 
-app = noun("Print the version of the program and of its format.", single=True)
+app = Noun("Print the version of the program and of its format.", single=True)
 
 
 def version_lines() -> list[str]:
