@@ -217,7 +217,11 @@ def _compiled_init(made: Any, items: Mapping[str, Any]) -> Any:
     for name, item in items.items():
         described = item if isinstance(item, Field) else field(default=item)
         given = name
-        scope[f"_set_{name}"] = _setter(made, name)
+        slot = getattr(made, name, None)
+        keep = f"self.__dict__[{name!r}] = {{}}"
+        if isinstance(slot, MemberDescriptorType):
+            scope[f"_set_{name}"] = slot.__set__
+            keep = f"_set_{name}(self, {{}})"
         scope[f"_default_{name}"] = described.default
         if described.default_factory is not MISSING:
             scope[f"_factory_{name}"] = described.default_factory
@@ -226,21 +230,14 @@ def _compiled_init(made: Any, items: Mapping[str, Any]) -> Any:
         if described.init:
             parameters = keywords if described.kw_only is True else places
             parameters.append(f"{name}=_default_{name}" if optional else name)
-            lines.append(f"_set_{name}(self, {given})")
+            lines.append(keep.format(given))
         elif described.default is not MISSING:
-            lines.append(f"_set_{name}(self, _default_{name})")
+            lines.append(keep.format(f"_default_{name}"))
     if hasattr(made, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = places + keywords if len(keywords) > 1 else places
     exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines), scope)
     return scope["__init__"]
-
-
-def _setter(made: Any, name: str) -> Callable[[Any, Any], None]:
-    slot = getattr(made, name, None)
-    if isinstance(slot, MemberDescriptorType):
-        return slot.__set__
-    return lambda self, one: object.__setattr__(self, name, one)
 
 
 def _refuse(self: Any, name: str, *_: object) -> NoReturn:

@@ -60,8 +60,9 @@ class Manifest:
             if self._state is None or now - self._looked_at > RELOOK_S:
                 newest = self.store.open_newest(MANIFEST_PATH, self.physical_branch)
             else:
-                ref = self.store.newest_from(self._state.ref)
-                if ref == self._state.ref:
+                known = self._state.ref
+                ref = self.store.newest_from(known)
+                if ref is known:
                     self._looked_at = now
                     return self._state
                 newest = self.store.open(ref)

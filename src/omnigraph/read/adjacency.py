@@ -24,6 +24,15 @@ class Hits(NamedTuple):
     edge: Ints
 
 
+class Reached(NamedTuple):
+    """The same where it does not matter by which edge, in the order of ``origin`` and then of the
+    node's position.
+    """
+
+    origin: Ints
+    node: Ints
+
+
 @frozen
 class Adjacency:
     """``nodes[starts[n]:starts[n + 1]]`` are the neighbours of node ``n``."""
@@ -39,19 +48,27 @@ class Adjacency:
     def degrees(self, nodes: Ints) -> Ints:
         return np.asarray(self.starts[nodes + 1] - self.starts[nodes])
 
-    def expand(self, nodes: Ints) -> Hits:
-        """All neighbours of these nodes."""
+    def edges_of(self, nodes: Ints) -> Hits:
+        """All edges of these nodes."""
+        origin, places = self._places_of(nodes)
+        return Hits(origin, self.nodes[places], self.edges[places])
+
+    def neighbours(self, nodes: Ints) -> Reached:
+        """What the edges of these nodes lead to."""
+        origin, places = self._places_of(nodes)
+        return Reached(origin, self.nodes[places])
+
+    def _places_of(self, nodes: Ints) -> tuple[Ints, Ints | slice]:
+        """Where the edges of nodes are, and which of the nodes has each."""
         if len(nodes) == 1:
             low, high = self.starts[nodes[0]], self.starts[nodes[0] + 1]
-            origin = np.zeros(high - low, dtype=np.int32)
-            return Hits(origin, self.nodes[low:high], self.edges[low:high])
+            return np.zeros(high - low, dtype=np.int32), slice(low, high)
         low = self.starts[nodes]
         counts = self.starts[nodes + 1] - low
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         origin = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
-        places = np.arange(total, dtype=np.int64) + np.repeat(low - (ends - counts), counts)
-        return Hits(origin, self.nodes[places], self.edges[places])
+        return origin, np.arange(total, dtype=np.int64) + np.repeat(low - (ends - counts), counts)
 
     def counts_of(self, nodes: Ints, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:
         """How many neighbours of each node are in a mask over all of them."""

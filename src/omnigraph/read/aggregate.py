@@ -7,7 +7,7 @@ found. Null keys are equal to each other; null values are not counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
@@ -34,7 +34,14 @@ class Grouped:
 
     rows: int
     first: Ints
-    aggregates: Mapping[Expression, Values]
+    aggregates: Sequence[tuple[Expression, Values]]
+
+    def of(self, expression: Expression) -> Values | None:
+        """What an aggregate came to; None for everything else."""
+        for known, values in self.aggregates:
+            if known is expression or known == expression:
+                return values
+        return None
 
 
 def group_at_once(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
@@ -43,10 +50,10 @@ def group_at_once(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
     groups, first = group_rows(keys, frame.rows)
     count = len(first) if output.keys else 1
     members = Members(groups, count, frame.weight)
-    found: dict[Expression, Values] = {}
+    found: list[tuple[Expression, Values]] = []
     for item in output.aggregates:
         assert isinstance(item.expression, Aggregate)
-        found[item.expression] = _aggregate(item.expression, frame, evaluator, members)
+        found.append((item.expression, _aggregate(item.expression, frame, evaluator, members)))
     return Grouped(count, first, found)
 
 

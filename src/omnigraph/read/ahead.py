@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from omnigraph.query.plan import Pattern
 from omnigraph.query.steps import Follow, Scan
-from omnigraph.read.access import ProbingTables, SnapshotTables
+from omnigraph.read.access import ProbingTables
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.probe import ProbedEdges
 from omnigraph.read.scan import names_key
@@ -21,15 +21,12 @@ from omnigraph.read.tables import Direction
 
 @contextmanager
 def looking_ahead(
-    tables: SnapshotTables | ProbingTables,
+    tables: ProbingTables,
     pattern: Pattern,
     needed: Collection[str],
     evaluator: Evaluator,
 ) -> Iterator[None]:
     """While a pattern is matched; nothing is being read any more afterwards."""
-    if not isinstance(tables, ProbingTables):
-        yield
-        return
     edges = _begun(tables, pattern, needed, evaluator)
     try:
         yield

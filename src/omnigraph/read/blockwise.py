@@ -150,11 +150,11 @@ def _together(output: Group, parts: Sequence[_Part]) -> Grouped:
     keys = [np.concatenate(columns) for columns in zip(*(p.keys for p in parts), strict=True)]
     groups, places = group_rows(keys, len(first))
     count = len(places)
-    found: dict[Expression, Values] = {}
+    found: list[tuple[Expression, Values]] = []
     for at, item in enumerate(output.aggregates):
         assert isinstance(item.expression, Aggregate)
         pieces = [part.found[at] for part in parts]
-        found[item.expression] = _merged(item.expression, pieces, groups, count)
+        found.append((item.expression, _merged(item.expression, pieces, groups, count)))
     return Grouped(count, first[places], found)
 
 

@@ -341,7 +341,10 @@ class _Run:
         matcher = Matcher(tables, evaluator, self.guard, profile)
         ranker = Ranker(self.plan, matcher, evaluator, searcher)
         needed = self.prepared.needed
-        with looking_ahead(tables, self.plan.pattern, needed, evaluator):
+        if isinstance(tables, ProbingTables):
+            with looking_ahead(tables, self.plan.pattern, needed, evaluator):
+                frame, ranks = ranker.match(needed)
+        else:
             frame, ranks = ranker.match(needed)
         form = self.options.entity_form
         output = Output(self.plan, evaluator, by_variable, self.guard, form)

@@ -6,7 +6,7 @@ several equal matches: its weight. Frames are immutable; every operation makes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -54,12 +54,11 @@ class Frame:
     def bind(self, name: str, ordinals: Ints) -> Frame:
         return Frame(self.rows, {**self.columns, name: ordinals}, self.weight)
 
-    def only(self, names: Iterable[str]) -> Frame:
+    def only(self, names: frozenset[str]) -> Frame:
         """Without the columns that nobody asks for any more."""
-        wanted = set(names)
-        if wanted.issuperset(self.columns):
+        if names.issuperset(self.columns):
             return self
-        kept = {name: column for name, column in self.columns.items() if name in wanted}
+        kept = {name: column for name, column in self.columns.items() if name in names}
         return Frame(self.rows, kept, self.weight)
 
     def weigh(self, counts: Ints) -> Frame:
@@ -99,6 +98,8 @@ def block_slices(rows: int) -> Iterator[slice]:
 
 def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
     """The group of each row, numbered by first appearance, and the first row of each group."""
+    if not columns:
+        return np.zeros(rows, dtype=np.int64), np.zeros(min(rows, 1), dtype=np.int64)
     codes, count = dense_codes(columns, rows)
     first = first_rows_of(codes, count)
     present = np.flatnonzero(first < rows)
@@ -141,13 +142,16 @@ def _write_backwards(first: Ints, codes: Ints) -> None:
 
 def add_up(groups: Ints, count: int, weight: Ints | None) -> Ints:
     """How many matches each group has."""
+    if count == 1:
+        total = len(groups) if weight is None else weight.sum()
+        return np.array([total], dtype=np.int64)
     if weight is None:
         return np.bincount(groups, minlength=count).astype(np.int64)
     if int(weight.sum()) < _EXACT_FLOAT_MAX:
         return np.bincount(groups, weights=weight, minlength=count).astype(np.int64)
-    total = np.zeros(count, dtype=np.int64)
-    np.add.at(total, groups, weight)
-    return total
+    totals = np.zeros(count, dtype=np.int64)
+    np.add.at(totals, groups, weight)
+    return totals
 
 
 def _dense(column: Ints) -> tuple[Ints, int]:

@@ -19,7 +19,7 @@ from omnigraph.query.expressions import EntityType
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
 from omnigraph.read import sets
-from omnigraph.read.adjacency import Adjacency, Hits
+from omnigraph.read.adjacency import Adjacency, Reached
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import ORIGIN, START, Frame, group_rows
 from omnigraph.read.limits import Guard
@@ -28,7 +28,7 @@ from omnigraph.read.probe import Edges, Nodes, ProbedEdges, ProbedNodes
 from omnigraph.read.profile import Profile
 from omnigraph.read.scan import scan_nodes
 from omnigraph.read.tables import CachedEdges, CachedTable, Direction
-from omnigraph.read.traverse import Reached, Walk
+from omnigraph.read.traverse import Walk
 from omnigraph.read.values import Ints, Mask
 
 COLLAPSE_ROWS_MIN: Final = 4_096
@@ -64,17 +64,19 @@ class Matcher:
     only_existence: bool = False
 
     def match(self, pattern: Pattern, needed: Collection[str], start: Frame = START) -> Frame:
-        """The matches of a pattern that extend ``start``, with the columns ``needed``."""
-        inner = self._inside(pattern)
+        """The matches of a pattern that extend ``start``, with the columns ``needed``.
+
+        The evaluator knows the tables of the pattern's variables.
+        """
         frame = start
         for step, later in self.tables.course(pattern, start.columns, self.restricted, needed):
             self.guard.check()
             if self.profile.enabled:
                 with self.profile.step(step, frame, self._access) as done:
-                    frame = inner._run(step, frame, later)
+                    frame = self._run(step, frame, later)
                     done(frame)
             else:
-                frame = inner._run(step, frame, later)
+                frame = self._run(step, frame, later)
         return frame
 
     def _inside(self, pattern: Pattern) -> Matcher:
@@ -207,11 +209,11 @@ class Matcher:
 
     def _counts_only(self, step: Follow, later: frozenset[str]) -> bool:
         """Whether only the number of neighbours matters."""
-        tested = [item for item in (step.found, step.edge) if item is not None]
         return (
-            step.expand.max_hops == 1
+            step.found.name not in later
+            and (step.edge is None or step.edge.name not in later)
+            and step.expand.max_hops == 1
             and not step.expand.undirected
-            and not any(item.name in later for item in tested)
         )
 
     def _counts(self, step: Follow, walk: Walk, known: Ints) -> Ints:
@@ -224,21 +226,24 @@ class Matcher:
         if isinstance(edges, CachedEdges):
             adjacency = edges.adjacency(way, distinct=distinct)
             if int(adjacency.degrees(known).sum()) > len(adjacency.nodes) // 2:
-                return adjacency.counts_of(known, self._accepted(step, adjacency))
-        hits = edges.expand(way, known, distinct=distinct)
-        mask = self._accepted(step, hits)
-        return np.bincount(hits.origin[mask], minlength=len(known))
+                mask = self._accepted(step, adjacency.nodes, adjacency.edges)
+                return adjacency.counts_of(known, mask)
+        if distinct:
+            origin, node = edges.neighbours(way, known)
+            mask = self._accepted(step, node)
+        else:
+            origin, node, edge = edges.edges_of(way, known)
+            mask = self._accepted(step, node, edge)
+        return np.bincount(origin[mask], minlength=len(known))
 
-    def _accepted(self, step: Follow, hits: Hits | Adjacency) -> Mask:
-        """Which neighbours and edges satisfy what is known about their variables."""
-        nodes, edges = (
-            (hits.nodes, hits.edges) if isinstance(hits, Adjacency) else (hits.node, hits.edge)
-        )
+    def _accepted(self, step: Follow, nodes: Ints, edges: Ints | None = None) -> Mask:
+        """Which neighbours, and edges to them, satisfy what is known about their variables."""
         mask = np.ones(len(nodes), dtype=bool)
         for variable, ordinals in ((step.found, nodes), (step.edge, edges)):
-            found = None if variable is None else self._accepts(variable, ordinals)
-            if found is not None:
-                mask &= found
+            if variable is not None and ordinals is not None:
+                found = self._accepts(variable, ordinals)
+                if found is not None:
+                    mask &= found
         return mask
 
     def _reach(self, walk: Walk, expand: Expand, known: Ints, *, reverse: bool) -> Reached:
@@ -253,8 +258,7 @@ class Matcher:
         np.cumsum(np.bincount(found.origin, minlength=len(starts)), out=ends[1:])
         by_start = Adjacency(ends, found.node, found.node)
         self.guard.allow_frame(int(by_start.degrees(place).sum()))
-        hits = by_start.expand(place)
-        return Reached(hits.origin, hits.node)
+        return by_start.neighbours(place)
 
     def _allow(self, walk: Walk, known: Ints) -> None:
         """Refuse a step before it makes more rows than memory is there for."""
@@ -313,7 +317,7 @@ class Matcher:
 
     def _origins(self, pattern: Pattern, outer: Frame) -> Ints:
         """The rows that have a match; in halves when all at once would need too much memory."""
-        inner = replace(self, only_existence=True, profile=self.profile.inner())
+        inner = replace(self, only_existence=True, profile=self.profile.inner())._inside(pattern)
         try:
             return inner.match(pattern, (), outer).columns[ORIGIN]
         except ResourceLimit:

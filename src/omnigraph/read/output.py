@@ -171,7 +171,7 @@ class Output:
             first = first.take(rows)
         columns: list[Answer] = []
         for item in output.columns:
-            found = grouped.aggregates.get(item.expression)
+            found = grouped.of(item.expression)
             if found is not None:
                 columns.append(found if rows is None else found.take(rows))
             else:
@@ -184,7 +184,7 @@ class Output:
             return None if limit is None else np.arange(min(limit, grouped.rows))
         keys: list[Key] = []
         for item in self._sorting():
-            value = grouped.aggregates.get(item.expression)
+            value = grouped.of(item.expression)
             if value is not None:
                 keys.append(_known(SortColumn.of(value, descending=item.descending)))
             else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from omnigraph.read.adjacency import Hits
+from omnigraph.read.adjacency import Hits, Reached
 from omnigraph.read.tables import CachedEdges, CachedNodes, Direction
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
@@ -200,7 +200,13 @@ class ProbedEdges(ProbedTable):
         """Begin to read the edges of a node that may exist."""
         self.begin(_touching("src" if direction == "out" else "dst", [id]))
 
-    def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits:
+    def neighbours(self, direction: Direction, nodes: Ints) -> Reached:
+        origin, node, _ = self.edges_of(direction, nodes)
+        first = np.ones(len(node), dtype=bool)  # of equal ones, which stand next to each other
+        first[1:] = (origin[1:] != origin[:-1]) | (node[1:] != node[:-1])
+        return Reached(origin[first], node[first])
+
+    def edges_of(self, direction: Direction, nodes: Ints) -> Hits:
         near, far = self._ends[direction]
         asked, other = ("src", "dst") if direction == "out" else ("dst", "src")
         if not len(nodes):
@@ -220,12 +226,11 @@ class ProbedEdges(ProbedTable):
             raise TooWide
         node, edge = ends[places], edges[places]
         order = np.lexsort((self.positions(edge), far.positions(node), origin))
-        hits = Hits(origin[order], node[order], edge[order])
-        return _first_of_each(hits) if distinct else hits
+        return Hits(origin[order], node[order], edge[order])
 
     def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints:
-        hits = self.expand(direction, nodes, distinct=distinct)
-        return np.bincount(hits.origin, minlength=len(nodes))
+        hits = (self.neighbours if distinct else self.edges_of)(direction, nodes)
+        return np.bincount(hits[0], minlength=len(nodes))
 
 
 def _touching(column: str, ids: list[str]) -> str | None:
@@ -239,15 +244,6 @@ def _spread(ids: Sequence[str], by_id: dict[str, list[int]]) -> tuple[Ints, Ints
     origin = [at for at, id in enumerate(ids) for _ in by_id[id]]
     places = [place for id in ids for place in by_id[id]]
     return np.array(origin, dtype=np.int32), np.array(places, dtype=np.int64)
-
-
-def _first_of_each(hits: Hits) -> Hits:
-    """One hit per origin and node; equal ones stand next to each other."""
-    if len(hits.node) < 2:
-        return hits
-    same = (hits.node[1:] == hits.node[:-1]) & (hits.origin[1:] == hits.origin[:-1])
-    first = np.concatenate(([True], ~same))
-    return Hits(*(column[first] for column in hits))
 
 
 Nodes: TypeAlias = CachedNodes | ProbedNodes

@@ -90,10 +90,11 @@ def _by_key(
 
 def names_key(kind: NodeType, predicates: Sequence[Expression]) -> Compare | None:
     """The condition that names a node by its key, where the key is one string."""
-    if len(kind.key_properties) != 1 or not kind.properties[kind.key_properties[0]].type.is_string:
+    key = kind.key_columns
+    if len(key) != 1 or not kind.properties[key[0]].type.is_string:
         return None
     for item in predicates:
-        if isinstance(item, Compare) and _is_equality(item, kind.key_properties[0]):
+        if isinstance(item, Compare) and _is_equality(item, key[0]):
             return item
     return None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 import numpy as np
 
 from omnigraph.frozen import frozen
-from omnigraph.read.adjacency import Adjacency, Hits, build_adjacency
+from omnigraph.read.adjacency import Adjacency, Hits, Reached, build_adjacency
 from omnigraph.read.cache import Cache
 from omnigraph.read.lookup import IdLookup
 from omnigraph.read.values import Ints, Values, empty_values, values_of
@@ -133,13 +133,15 @@ class CachedTable:
 
     def gather(self, name: str, ordinals: Ints) -> Values:
         """A property of some entities."""
-        column, every = self.column(name), self.cache.peek(self._all_key)
-        if every is not None and ordinals is every:
-            return column
-        if every is not None and ordinals.base is every and len(ordinals):
-            start, stop = int(ordinals[0]), int(ordinals[-1]) + 1
-            if stop - start == len(ordinals):
-                return column.part(start, stop)
+        column = self.column(name)
+        if len(ordinals) == self.rows or ordinals.base is not None:
+            every = self.cache.peek(self._all_key)
+            if every is not None and ordinals is every:
+                return column
+            if every is not None and ordinals.base is every and len(ordinals):
+                start, stop = int(ordinals[0]), int(ordinals[-1]) + 1
+                if stop - start == len(ordinals):
+                    return column.part(start, stop)
         return column.take(ordinals)
 
     def ids(self, ordinals: Ints) -> pa.Array:
@@ -236,9 +238,13 @@ class CachedEdges(CachedTable):
         }
         self._kept = kept
 
-    def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits:
-        """The neighbours of nodes along or against the edges; parallel edges once if distinct."""
-        return self.adjacency(direction, distinct=distinct).expand(nodes)
+    def edges_of(self, direction: Direction, nodes: Ints) -> Hits:
+        """The edges that leave or enter nodes."""
+        return self.adjacency(direction).edges_of(nodes)
+
+    def neighbours(self, direction: Direction, nodes: Ints) -> Reached:
+        """The neighbours of nodes along or against the edges, each once."""
+        return self.adjacency(direction, distinct=True).neighbours(nodes)
 
     def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints:
         """How many neighbours each of these nodes has."""

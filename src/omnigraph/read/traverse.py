@@ -9,13 +9,13 @@ one hop after the node itself was reached, and leads no further. Both ways of fi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from omnigraph.frozen import frozen
 from omnigraph.read import sets
-from omnigraph.read.adjacency import Hits
+from omnigraph.read.adjacency import Hits, Reached
 from omnigraph.read.limits import Guard
 from omnigraph.read.tables import Direction
 from omnigraph.read.values import Ints
@@ -27,16 +27,11 @@ _NODE: Final = (1 << _SHIFT) - 1
 class Expands(Protocol):
     """The edges of one type, however they are found."""
 
-    def expand(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Hits: ...
+    def edges_of(self, direction: Direction, nodes: Ints) -> Hits: ...
+
+    def neighbours(self, direction: Direction, nodes: Ints) -> Reached: ...
 
     def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints: ...
-
-
-class Reached(NamedTuple):
-    """Parallel arrays in the order of ``origin``, then of the node's position."""
-
-    origin: Ints
-    node: Ints
 
 
 @frozen
@@ -58,10 +53,10 @@ class Walk:
 
     def edges_of(self, nodes: Ints) -> Hits:
         """One hit per stored edge and orientation that fits; an edge to itself fits once."""
-        first = self.edges.expand(self._directions[0], nodes, distinct=False)
+        first = self.edges.edges_of(self._directions[0], nodes)
         if not self.undirected:
             return first
-        second = self.edges.expand("in", nodes, distinct=False)
+        second = self.edges.edges_of("in", nodes)
         other = second.node != nodes[second.origin]
         parts = [first, Hits(*(column[other] for column in second))]
         origin, node, edge = (np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -70,9 +65,9 @@ class Walk:
 
     def neighbours(self, nodes: Ints) -> Reached:
         """Every neighbour of each node once."""
-        hits = [self.edges.expand(way, nodes, distinct=True) for way in self._directions]
-        if len(hits) == 1:
-            return Reached(hits[0].origin, hits[0].node)
+        if not self.undirected:
+            return self.edges.neighbours(self.direction, nodes)
+        hits = [self.edges.neighbours(way, nodes) for way in self._directions]
         origin = np.concatenate([hit.origin for hit in hits])
         node = np.concatenate([hit.node for hit in hits])
         keys = sets.unique(origin.astype(np.int64) << _SHIFT | node)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import re
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from omnigraph.errors import InvalidInput
@@ -25,6 +26,8 @@ from omnigraph.storage.locations import Location
 SEGMENT_BYTES_MAX = 240
 # S3 keys end at 1024 bytes, and the graph's own prefix needs room too.
 PATH_BYTES_MAX = 768
+# Paths that are known to be right: every query asks for the same one.
+PATHS_MAX = 1_024
 
 # "process": a crash of the process loses nothing. "fsync": neither does the loss of power.
 Durability = Literal["process", "fsync"]
@@ -101,6 +104,7 @@ def open_objects(
     return ObstoreObjects(location, options, durability)
 
 
+@lru_cache(maxsize=PATHS_MAX)
 def check_object_path(path: str) -> str:
     """Return the path if every store can hold it under exactly this name, or refuse it."""
     segments = path.split("/")
