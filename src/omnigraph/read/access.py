@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.query.expressions import EntityType, Expression, PropertyOf, WholeEntity, walk
-from omnigraph.query.plan import Pattern, ReadPlan
+from omnigraph.query.plan import Expand, Pattern, ReadPlan
 from omnigraph.read.cache import Cache
 from omnigraph.read.frame import ORIGIN
 from omnigraph.read.ordering import Course, course_of, order_steps
 from omnigraph.read.probe import Edges, Nodes, ProbedEdges, ProbedNodes
 from omnigraph.read.store import ArrayStore
-from omnigraph.read.tables import CachedEdges, CachedNodes, Kept, Recent
+from omnigraph.read.tables import CachedEdges, CachedNodes, Direction, Kept, Recent
+from omnigraph.read.traverse import Walk
 from omnigraph.schema import AcceptedSchema, EdgeType
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class SnapshotTables:
         self._courses: _Remembered[Course] = _Remembered()
         self._by_variable: _Remembered[Mapping[str, CachedNodes | CachedEdges]] = _Remembered()
         self._loaded: _Remembered[int] = _Remembered()
+        self._walks: _Remembered[Walk] = _Remembered()
 
     def rows(self, kind: EntityType) -> int:
         return self.snapshot.pin(kind.key).rows
@@ -187,6 +189,14 @@ class SnapshotTables:
             self._by_variable.keep(found, pattern)
         return found
 
+    def walk(self, expand: Expand, direction: Direction) -> Walk:
+        """How to go along an edge of a pattern, or against it."""
+        found = self._walks.get(expand, direction)
+        if found is None:
+            found = _walk(self, expand, direction)
+            self._walks.keep(found, expand, direction)
+        return found
+
     def opener(self, key: str) -> Callable[[], PinnedTable]:
         ref = self.snapshot.pin(key).ref
         return lambda: self.repository.tables.open(ref)
@@ -206,6 +216,15 @@ class SnapshotTables:
             found = course_of(steps, key[2] | ({ORIGIN} & key[0]))
             self._courses.keep(found, pattern, key)
         return found
+
+
+def _walk(tables: SnapshotTables | ProbingTables, expand: Expand, direction: Direction) -> Walk:
+    edges = tables.edges(expand.edge.name)
+    kind = edges.kind
+    assert isinstance(kind, EdgeType)
+    far = tables.nodes(kind.target if direction == "out" else kind.source)
+    count = far.rows if isinstance(edges, CachedEdges) else None
+    return Walk(edges, direction, expand.undirected, far.positions, edges.positions, count)
 
 
 class ProbingTables:
@@ -240,6 +259,9 @@ class ProbingTables:
                 found = ProbedNodes(kind, found.rows, self._base.opener(kind.key), columns)
             self._nodes[name] = found
         return found
+
+    def walk(self, expand: Expand, direction: Direction) -> Walk:
+        return _walk(self, expand, direction)
 
     def edges(self, name: str) -> Edges:
         found = self._edges.get(name)

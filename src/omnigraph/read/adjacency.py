@@ -61,14 +61,15 @@ class Adjacency:
     def _places_of(self, nodes: Ints) -> tuple[Ints, Ints | slice]:
         """Where the edges of nodes are, and which of the nodes has each."""
         if len(nodes) == 1:
-            low, high = self.starts[nodes[0]], self.starts[nodes[0] + 1]
-            return np.zeros(high - low, dtype=np.int32), slice(low, high)
+            node = int(nodes[0])
+            first, last = self.starts[node], self.starts[node + 1]
+            return np.zeros(last - first, dtype=np.int32), slice(first, last)
         low = self.starts[nodes]
         counts = self.starts[nodes + 1] - low
-        ends = np.cumsum(counts)
+        ends = counts.cumsum()
         total = int(ends[-1]) if len(ends) else 0
-        origin = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
-        return origin, np.arange(total, dtype=np.int64) + np.repeat(low - (ends - counts), counts)
+        origin = np.arange(len(nodes), dtype=np.int32).repeat(counts)
+        return origin, np.arange(total, dtype=np.int64) + (low - (ends - counts)).repeat(counts)
 
     def counts_of(self, nodes: Ints, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:
         """How many neighbours of each node are in a mask over all of them."""

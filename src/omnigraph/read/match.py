@@ -43,6 +43,8 @@ class Tables(Protocol):
 
     def edges(self, name: str) -> Edges: ...
 
+    def walk(self, expand: Expand, direction: Direction) -> Walk: ...
+
     def course(
         self,
         pattern: Pattern,
@@ -94,16 +96,16 @@ class Matcher:
     def _table(self, kind: EntityType) -> Nodes | Edges:
         return self.tables.nodes(kind.name) if kind.kind == "node" else self.tables.edges(kind.name)
 
-    def _shrink(self, frame: Frame, later: frozenset[str]) -> Frame:
-        kept = frame.only(later)
-        if kept is not frame and kept.rows >= COLLAPSE_ROWS_MIN:
+    def _run(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
+        found = self._found(step, frame, later)
+        kept = found.only(later)
+        if kept.rows >= COLLAPSE_ROWS_MIN and (
+            kept is not found or not later.issuperset(frame.columns)
+        ):
             kept = kept.collapse()
             if self.only_existence:
                 kept = Frame(kept.rows, kept.columns)
         return kept
-
-    def _run(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
-        return self._shrink(self._found(step, frame, later), later)
 
     def _found(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
         match step:
@@ -166,29 +168,22 @@ class Matcher:
 
     # Traversals
 
-    def _walk(self, expand: Expand, direction: Direction) -> Walk:
-        edges = self.tables.edges(expand.edge.name)
-        ends = (edges.kind.target, edges.kind.source)  # type: ignore[union-attr]
-        far = self.tables.nodes(ends[0] if direction == "out" else ends[1])
-        count = far.rows if isinstance(edges, CachedEdges) else None
-        return Walk(edges, direction, expand.undirected, far.positions, edges.positions, count)
-
     def _follow(self, step: Follow, frame: Frame, later: frozenset[str]) -> Frame:
         expand, found = step.expand, step.found
         if expand.is_impossible:
             return self._nothing(frame, step)
         forward = found.name == expand.target
         known = frame.columns[expand.source if forward else expand.target]
-        walk = self._walk(expand, "out" if forward else "in")
+        walk = self.tables.walk(expand, "out" if forward else "in")
         if self._counts_only(step, later):
             return frame.weigh(self._counts(step, walk, known))
         if step.edge is not None:
-            return self._follow_edges(step.edge, found, walk, known, frame)
+            return self._follow_edges(step.edge, found, walk, known, frame.only(later))
         reached = self._reach(walk, expand, known, reverse=not forward)
         mask = self._accepts(found, reached.node)
         if mask is not None:
             reached = Reached(reached.origin[mask], reached.node[mask])
-        return frame.take(reached.origin).bind(found.name, reached.node)
+        return frame.only(later).take(reached.origin).bind(found.name, reached.node)
 
     def _follow_edges(
         self,
@@ -198,6 +193,7 @@ class Matcher:
         known: Ints,
         frame: Frame,
     ) -> Frame:
+        """``frame``: what of the frame is wanted later."""
         self._allow(walk, known)
         hits = walk.edges_of(known)
         origin, node, ordinals = hits
@@ -279,7 +275,7 @@ class Matcher:
         if expand.is_impossible:
             empty = frame.take(np.array([], dtype=np.int32))
             return empty if step.edge is None else empty.bind(step.edge.name, source[:0])
-        walk = self._walk(expand, "out")
+        walk = self.tables.walk(expand, "out")
         if step.edge is None:
             return frame.keep(self._pairs(walk, expand, source, target))
         self._allow(walk, source)
