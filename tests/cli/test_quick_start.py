@@ -71,3 +71,32 @@ def test_a_quick_start_changes_nothing_that_is_computed() -> None:
         [1, 2],
         "module 'pyarrow.compute' has no attribute 'no_such_function'",
     ]
+
+
+LATER = """
+import omnigraph.cli.main
+from omnigraph.cli.quick_start import start_quickly
+from omnigraph.lazy import Later
+
+start_quickly()
+import ast, inspect, ipaddress, pickle, sys, traceback
+names = ["ast", "inspect", "ipaddress", "pickle", "traceback"]
+assert all(isinstance(sys.modules[name], Later) for name in names)
+assert issubclass(ast.Name, ast.AST) and ast.literal_eval("[1]") == [1]
+assert str(ipaddress.ip_address("::1")) == "::1"
+assert list(inspect.signature(lambda a: a).parameters) == ["a"]
+try:
+    {}["gone"]
+except KeyError:
+    assert "KeyError: 'gone'" in traceback.format_exc()
+import numpy as np
+assert pickle.loads(pickle.dumps(np.arange(3))).tolist() == [0, 1, 2]
+assert not any(isinstance(sys.modules[name], Later) for name in names)
+"""
+
+
+def test_a_module_that_is_imported_later_is_the_same_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATER], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

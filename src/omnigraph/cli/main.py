@@ -10,12 +10,16 @@ import gc
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 from omnigraph.cli.quick_start import import_later
 
-import_later("inspect")  # a tenth of a short command, and dataclasses import it in case of need
+# A tenth of a short command. Others import them in case of need: of a signature, an address with
+# brackets, an error to be shown.
+for _name in ("inspect", "ipaddress", "traceback"):
+    import_later(_name)
+
+from pathlib import Path  # noqa: E402
 
 from omnigraph.cli import output  # noqa: E402
 from omnigraph.errors import OmnigraphError  # noqa: E402

@@ -26,7 +26,7 @@ _LEFT_ALONE: Final = frozenset(
 """What pyarrow does without where it is missing. Objects are read by Lance itself."""
 _NO_CERTIFICATES: Final = SimpleNamespace(cafile=None, capath=None)
 """For the file systems that are left out."""
-_LATER: Final = ("platform", "socket", "sqlite3")
+_LATER: Final = ("ast", "pickle", "platform", "socket", "sqlite3")
 """What libraries import and hardly ever use."""
 _NUMPY_WITHOUT: Final[Mapping[str, Mapping[str, Any]]] = {
     "inspect": {"cleandoc": lambda text: text, "signature": lambda function: None},
