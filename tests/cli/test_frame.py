@@ -131,6 +131,31 @@ class TestHelp:
         assert (done.returncode, done.stderr) == (0, b"")
 
 
+class TestLeaving:
+    """A process that is a command line ends with it, and nobody's last words are cut off."""
+
+    def leave(self, *lines: str) -> tuple[int, str]:
+        program = "\n".join(["import sys", *lines, "from omnigraph.cli.main import run", "run()"])
+        command = [sys.executable, "-c", f"{program}\nprint('not reached')", "frob"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "Did you mean" in done.stderr or "frob" in done.stderr
+        return done.returncode, done.stdout
+
+    def test_it_ends_with_the_exit_code_of_the_line(self) -> None:
+        assert self.leave() == (2, "")
+
+    def test_what_others_left_for_the_end_is_done(self) -> None:
+        assert self.leave("import atexit", "atexit.register(print, 'the end')") == (2, "the end\n")
+
+    def test_threads_finish_what_they_began(self) -> None:
+        lines = (
+            "import threading, time",
+            "def late(): time.sleep(0.5); print('late', flush=True)",
+            "threading.Thread(target=late).start()",
+        )
+        assert self.leave(*lines) == (0, "not reached\nlate\n")
+
+
 class TestUsageErrors:
     @pytest.mark.parametrize(
         ("line", "says"),

@@ -7,9 +7,14 @@ command does.
 from __future__ import annotations
 
 import gc
+import os
 import sys
+from atexit import _run_exitfuncs as run_exit_functions
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
+from threading import enumerate as enumerate_threads
+from threading import main_thread
 from typing import Final
 
 from omnigraph.cli.quick_start import import_later
@@ -90,13 +95,30 @@ command makes are modules, and those stay."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; return the exit code: 0, 1, 2 or 4."""
+    """Run one command line; return the exit code: 0, 1, 2 or 4.
+
+    Without ``arguments`` it is the line of this process, which ends with it.
+    """
     if arguments is not None:
         return _run_guarded(list(arguments))
     gc.set_threshold(GARBAGE_OBJECTS)
     code = _run_guarded(sys.argv[1:])
-    gc.freeze()  # the process ends, and leaving does not look at everything once more
+    _leave(code)
     return code
+
+
+def _leave(code: int) -> None:
+    """End the process without taking apart what ends with it. Nobody's last words are cut off:
+    while other threads have something to finish, Python leaves as it always does.
+    """
+    gc.freeze()  # else leaving looks at everything once more
+    if any(not thread.daemon for thread in enumerate_threads() if thread is not main_thread()):
+        return
+    run_exit_functions()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody is listening any more
+            stream.flush()
+    os._exit(code)
 
 
 def _run_guarded(arguments: list[str]) -> int:
