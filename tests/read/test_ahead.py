@@ -75,9 +75,9 @@ def test_what_was_begun_is_what_is_fetched(reader: Reader, monkeypatch: pytest.M
     read: list[str] = []
     original = ProbedTable._read
 
-    def noted(self: ProbedTable, condition: str | None) -> Any:
+    def noted(self: ProbedTable, condition: str | None, known: Any) -> Any:
         read.append(f"{self.kind.name} {condition}")
-        return original(self, condition)
+        return original(self, condition, known)
 
     monkeypatch.setattr(ProbedTable, "_read", noted)
     assert ask(reader, "$p: Person { name: $n }  $p knows $q") == ["Ben"]

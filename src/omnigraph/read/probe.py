@@ -8,14 +8,15 @@ query that turns out to meet many entities is given up here and run on cached co
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from omnigraph.read.adjacency import Hits, Reached
-from omnigraph.read.tables import CachedEdges, CachedNodes, Direction
+from omnigraph.read.tables import CachedEdges, CachedNodes, Direction, stored_columns
 from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.locating import membership
@@ -72,7 +73,8 @@ class ProbedTable:
         self.rows = rows
         self._open = open_table
         self._types = {column.name: column.type for column in kind.columns()}
-        self._columns = sorted(columns)
+        self._stored = stored_columns(kind)
+        self._columns = sorted({self._stored[name] for name in columns})
         self._parts: list[pa.Table] = []
         self._met: dict[int, int] = {}  # position in storage -> ordinal
         self._gathered: dict[str, tuple[int, Values]] = {}
@@ -96,13 +98,13 @@ class ProbedTable:
 
         if not self._parts:
             return empty_values(self._types[name])
-        parts = [part[name] for part in self._parts]
+        parts = [part[self._stored[name]] for part in self._parts]
         chunks = [chunk for part in parts for chunk in part.chunks]
         return values_of(pa.chunked_array(chunks), self._types[name])
 
-    def begin(self, condition: str | None) -> None:
+    def begin(self, condition: str | None, known: Mapping[str, str]) -> None:
         """Begin to read rows that will be fetched, or not; ``settle`` must follow."""
-        reading = _Reading(lambda: self._read(condition))
+        reading = _Reading(lambda: self._read(condition, known))
         with suppress(RuntimeError):  # a process may have as many threads as it is allowed
             reading.start()
             self._begun[condition] = reading
@@ -112,15 +114,26 @@ class ProbedTable:
         for reading in self._begun.values():
             reading.join()
 
-    def _read(self, condition: str | None) -> pa.Table:
-        return self._open().scan(self._columns, condition, with_row_address=True)
+    def _read(self, condition: str | None, known: Mapping[str, str]) -> pa.Table:
+        import pyarrow as pa
 
-    def fetch(self, condition: str | None) -> tuple[Ints, pa.Table]:
-        """The rows that satisfy a condition, in storage order, and their ordinals."""
+        columns = [name for name in self._columns if name not in known]
+        found = self._open().scan(columns, condition, with_row_address=True)
+        for name, value in known.items():
+            values = pa.array([value] * found.num_rows, self._types[name].arrow_type())
+            found = found.append_column(name, values)
+        return found
+
+    def fetch(
+        self, condition: str | None, known: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Ints, pa.Table]:
+        """The rows that satisfy a condition, in storage order, and their ordinals. What the
+        condition says of columns already is ``known``: they are not read.
+        """
         import pyarrow as pa
 
         begun = self._begun.get(condition)
-        found = self._read(condition) if begun is None else begun.result()
+        found = self._read(condition, known) if begun is None else begun.result()
         table = self._open()
         if found.num_rows > PROBE_ROWS_MAX:
             raise TooWide
@@ -175,7 +188,8 @@ class ProbedNodes(ProbedTable):
         if len(unknown) > PROBE_IDS_MAX:
             raise TooWide
         if unknown:
-            ordinals, found = self.fetch(membership("id", pa.array(unknown, type=pa.string())))
+            condition = membership("id", pa.array(unknown, type=pa.string()))
+            ordinals, found = self.fetch(condition, _only("id", unknown))
             self._by_id.update(dict.fromkeys(unknown, -1))
             self._by_id.update(zip(found["id"].to_pylist(), ordinals.tolist(), strict=True))
         return np.array([self._by_id[id] for id in wanted], dtype=np.int32)
@@ -198,7 +212,8 @@ class ProbedEdges(ProbedTable):
 
     def begin_edges_of(self, direction: Direction, id: str) -> None:
         """Begin to read the edges of a node that may exist."""
-        self.begin(_touching("src" if direction == "out" else "dst", [id]))
+        asked = "src" if direction == "out" else "dst"
+        self.begin(_touching(asked, [id]), {asked: id})
 
     def neighbours(self, direction: Direction, nodes: Ints) -> Reached:
         origin, node, _ = self.edges_of(direction, nodes)
@@ -215,7 +230,7 @@ class ProbedEdges(ProbedTable):
         unique = list(dict.fromkeys(ids))
         if len(unique) > PROBE_IDS_MAX:
             raise TooWide
-        edges, found = self.fetch(_touching(asked, unique))
+        edges, found = self.fetch(_touching(asked, unique), _only(asked, unique))
         ends = far.resolve(found[other])
         by_id: dict[str, list[int]] = {id: [] for id in unique}
         for at, id in enumerate(found[asked].to_pylist()):
@@ -231,6 +246,11 @@ class ProbedEdges(ProbedTable):
     def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints:
         hits = (self.neighbours if distinct else self.edges_of)(direction, nodes)
         return np.bincount(hits[0], minlength=len(nodes))
+
+
+def _only(column: str, ids: list[str]) -> dict[str, str]:
+    """What is known of rows that have one of these ids in a column."""
+    return {column: ids[0]} if len(ids) == 1 else {}
 
 
 def _touching(column: str, ids: list[str]) -> str | None:

@@ -75,6 +75,14 @@ class Recent:
                 self._tables.popitem(last=False)
 
 
+def stored_columns(kind: NodeType | EdgeType) -> dict[str, str]:
+    """Where the values of each column are read: those of a key that is the id are read once."""
+    found = {column.name: column.name for column in kind.columns()}
+    if isinstance(kind, NodeType) and kind.id_property is not None:
+        found[kind.id_property] = "id"
+    return found
+
+
 class CachedTable:
     """The entities of one type at one version."""
 
@@ -97,8 +105,11 @@ class CachedTable:
         self._open = open_table
         self._all_key = ("all", rows)
         self._types = {column.name: column.type for column in kind.columns()}
+        self._stored = stored_columns(kind)
         # With the type: that of an enum may change while the table stays the same.
-        self._keys = {name: f"{key}/column/{name}/{type}" for name, type in self._types.items()}
+        self._keys = {
+            name: f"{key}/column/{self._stored[name]}/{type}" for name, type in self._types.items()
+        }
 
     @property
     def all(self) -> Ints:
@@ -113,16 +124,17 @@ class CachedTable:
         """Load several columns in one pass over the table."""
         missing = sorted(n for n in set(names) if not self.has_columns([n]))
         if len(missing) > 1 and self.rows:
-            found = self._open().scan(missing)
+            found = self._open().scan(sorted({self._stored[name] for name in missing}))
             for name in missing:
-                self._column(name, lambda name=name: found[name])  # type: ignore[misc]
+                self._column(name, lambda name=name: found[self._stored[name]])  # type: ignore[misc]
 
     def column(self, name: str) -> Values:
         """A property of all entities."""
         found = self.cache.peek(self._keys[name])
         if found is not None:
             return cast(Values, found)
-        return self._column(name, lambda: self._open().scan([name])[name])
+        stored = self._stored[name]
+        return self._column(name, lambda: self._open().scan([stored])[stored])
 
     def _column(self, name: str, read: Callable[[], Any]) -> Values:
         def load() -> Values:

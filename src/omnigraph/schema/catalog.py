@@ -174,6 +174,14 @@ class NodeType(_EntityType):
             return self.key_columns
         return tuple(sorted(self.key_columns, key=lambda name: self.properties[name].origin))
 
+    @property
+    def id_property(self) -> str | None:
+        """The property whose values are the ids: a key of one plain string."""
+        if len(self.key_columns) != 1:
+            return None
+        name = self.key_columns[0]
+        return name if self.properties[name].type.is_plain_string else None
+
     def shape(self) -> Json:
         body = _EntityType.shape(self)
         if self.key_columns:

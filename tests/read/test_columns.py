@@ -1,0 +1,108 @@
+"""Which columns are read: the values of a key that is the id are not read twice, and what a look-up
+asks for is not read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.storage.tables import PinnedTable
+from tests.graphs import repository
+
+SCHEMA = """
+node Person { name: String @key  age: I32 }
+node Place { floor: I32 @key }
+node Label { kind: enum(old, new) @key }
+edge Knows: Person -> Person { since: I32? }
+"""
+DATA = {
+    "Person": [{"name": "Ann", "age": 1}, {"name": "Ben", "age": 2}, {"name": "Cem", "age": 3}],
+    "Place": [{"floor": 7}],
+    "Label": [{"kind": "new"}],
+    "Knows": [{"from": "Ann", "to": "Ben"}, {"from": "Ann", "to": "Cem"}],
+}
+ASKED = "query q($n: String) { match { $p: Person { name: $n } } return { $p.name, $p.age } }"
+FOLLOWED = """query q($n: String) { match { $p: Person { name: $n }  $p knows $q }
+    return { $q.name as name, $q.age as age } order { name } }"""
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Reader:
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    graph.load(DATA, mode="append")
+    return Reader(repository(graph))
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The columns of every scan of a type."""
+    found: list[tuple[str, ...]] = []
+    scan = PinnedTable.scan
+
+    def noted(self: PinnedTable, columns: Sequence[str], *rest: Any, **more: Any) -> Any:
+        if self.ref.path != "__manifest":
+            found.append(tuple(columns))
+        return scan(self, columns, *rest, **more)
+
+    monkeypatch.setattr(PinnedTable, "scan", noted)
+    return found
+
+
+@pytest.mark.parametrize("access", ["probe", "cache"])
+def test_both_ways_show_the_key(reader: Reader, access: Any) -> None:
+    options = ReadOptions(access=access)
+    found = reader.query(ASKED, params={"n": "Ben"}, options=options).rows()
+    assert found == [{"p.name": "Ben", "p.age": 2}]
+    followed = reader.query(FOLLOWED, params={"n": "Ann"}, options=options)
+    assert followed.rows() == [{"name": "Ben", "age": 2}, {"name": "Cem", "age": 3}]
+    assert followed.to_arrow()["name"].to_pylist() == ["Ben", "Cem"]
+
+
+def test_a_look_up_reads_nothing_that_it_asked_for(
+    reader: Reader, scanned: list[tuple[str, ...]]
+) -> None:
+    reader.query(ASKED, params={"n": "Ann"}, options=ReadOptions(access="probe"))
+    assert scanned == [("age",)]
+
+
+def test_of_one_node_only_the_other_ends_of_its_edges_are_read(
+    reader: Reader, scanned: list[tuple[str, ...]]
+) -> None:
+    reader.query(FOLLOWED, params={"n": "Ann"}, options=ReadOptions(access="probe"))
+    assert sorted(scanned) == [("age",), ("age", "id"), ("dst",)]
+
+
+def test_a_look_up_may_read_no_column_at_all(
+    reader: Reader, scanned: list[tuple[str, ...]]
+) -> None:
+    text = "query q($n: String) { match { $p: Person { name: $n } } return { $p.name } }"
+    options = ReadOptions(access="probe")
+    assert reader.query(text, params={"n": "Ann"}, options=options).rows() == [{"p.name": "Ann"}]
+    assert reader.query(text, params={"n": "Nobody"}, options=options).rows() == []
+    assert scanned == [(), ()]
+
+
+def test_a_key_in_memory_is_the_column_of_ids(
+    reader: Reader, scanned: list[tuple[str, ...]]
+) -> None:
+    nodes = reader.newest("main").nodes("Person")
+    assert nodes.column("name") is nodes.column("id")
+    nodes.prepare(["id", "name", "age"])
+    assert scanned == [("id",)]
+    assert nodes.column("age").to_list() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("kind", "key"), [("Place", "floor"), ("Label", "kind")])
+def test_a_key_that_is_spelled_otherwise_stays_a_column(
+    reader: Reader, kind: str, key: str
+) -> None:
+    nodes = reader.newest("main").nodes(kind)
+    assert nodes.column(key) is not nodes.column("id")
+    text = f"query q() {{ match {{ $x: {kind} }} return {{ $x.{key} as key }} }}"
+    assert reader.query(text).rows() == [{"key": DATA[kind][0][key]}]
