@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.read import blockwise, frame, order, scan
 
 CASES = Path(__file__).parents[1] / "cases" / "read"
 
@@ -37,3 +40,10 @@ def make_graph(
             for record in edges:
                 w.insert_edge(record["edge"], record["from"], record["to"], record["data"])
     return graph
+
+
+def use_small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Let frames of more than a few rows be grouped and cut in blocks, like large ones."""
+    for module in (frame, blockwise, order, scan):
+        monkeypatch.setattr(module, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(order, "PARTITION_ROWS_MIN", min(rows, 16))

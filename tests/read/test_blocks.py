@@ -12,12 +12,13 @@ import pytest
 import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.query.expressions import SCORE
-from omnigraph.read import blockwise, frame, order
+from omnigraph.read import frame, order
 from omnigraph.read.cache import Cache
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.read.order import SortColumn, first_rows, ordered_rows, string_beginnings
 from omnigraph.read.values import Values
 from tests.graphs import repository
+from tests.read.graphs import use_small_blocks
 
 ROWS = 3_000
 SCHEMA = """
@@ -85,9 +86,7 @@ def both(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Any:
             return part(self, rows)
 
         with monkeypatch.context() as patch:
-            for module in (frame, blockwise, order):
-                patch.setattr(module, "BLOCK_ROWS", 256)
-            patch.setattr(order, "PARTITION_ROWS_MIN", 16)
+            use_small_blocks(patch, rows=256)
             patch.setattr(frame.Frame, "part", noted)
             in_blocks = graph.query(text).rows()
         return at_once, in_blocks, len(blocks)
@@ -95,16 +94,20 @@ def both(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Any:
     return ask
 
 
+@pytest.mark.parametrize("condition", ["", "$i.size >= 4", "$i.size >= 9"])
 @pytest.mark.parametrize("key", [None, "on", "city", "day", "size", "wide"])
-def test_groups_are_the_same_in_blocks(both: Any, key: str | None) -> None:
+def test_groups_are_the_same_in_blocks(both: Any, key: str | None, condition: str) -> None:
     keys = "" if key is None else f"$i.{key} as key, "
     for aggregate in AGGREGATES:
-        text = f"query q() {{ match {{ $i: Item }} return {{ {keys}{aggregate} as found }} }}"
+        text = (
+            f"query q() {{ match {{ $i: Item  {condition} }} "
+            f"return {{ {keys}{aggregate} as found, count($i) as n }} }}"
+        )
         at_once, in_blocks, blocks = both(text)
         assert in_blocks == at_once, text
         can = not ("score" in aggregate and aggregate[:3] in ("sum", "avg"))
         can = can and "text" not in aggregate
-        assert (blocks > ROWS // 256) == can or "wide" in aggregate, text
+        assert (blocks > 1) == can or "wide" in aggregate, text
 
 
 @pytest.mark.parametrize("keys", [("city", "on"), ("on", "size", "day")])
@@ -136,6 +139,14 @@ def test_the_first_rows_are_the_same_in_blocks(both: Any, first: str, way: str) 
             at_once, in_blocks, blocks = both(text)
             assert in_blocks == at_once, text
             assert blocks or limit > 2_600, text
+
+
+@pytest.mark.parametrize("limit", [1, 10, 200, 400, 2_000, ROWS])
+def test_the_first_matches_of_no_order_are_the_same_in_blocks(both: Any, limit: int) -> None:
+    pattern = "match { $i: Item  $i.size >= 2 } return { $i.name as name }"
+    at_once, in_blocks, _ = both(f"query q() {{ {pattern} limit {limit} }}")
+    assert in_blocks == at_once
+    assert in_blocks == both(f"query q() {{ {pattern} }}")[0][:limit]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])

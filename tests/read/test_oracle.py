@@ -24,7 +24,7 @@ from omnigraph.read.choice import Access
 from omnigraph.read.engine import ReadOptions
 from omnigraph.syntax import SourceError
 from tests.read.generate import Shape, random_query, random_records, random_shape
-from tests.read.graphs import make_graph
+from tests.read.graphs import make_graph, use_small_blocks
 from tests.read.oracle import Model, Oracle, same_rows
 from tests.read.sql_oracle import NotRelational, SqlOracle, close_rows, sql_database
 
@@ -82,6 +82,8 @@ def test_the_engine_agrees_with_brute_force_and_with_sql(
         graph.create_branch(TWIN)  # a branch without writes reads like its source
     if number % 4 < 2:
         monkeypatch.setattr(values, "WORDS_ROWS_MIN", 0)  # both ways to hold few strings
+    if number % 3 == 1:
+        use_small_blocks(monkeypatch, rows=3)  # small frames take the ways of large ones
     model, database = _model(graph), sql_database(_tables(graph))
     done, tried, relational = 0, 0, 0
     while done < QUERIES // GRAPHS:

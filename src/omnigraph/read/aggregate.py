@@ -30,10 +30,10 @@ _EXACT_FLOAT_MAX: Final = 2**53
 
 @frozen
 class Grouped:
-    """``first`` is one row of the frame for each group, in the order of first appearance."""
+    """``first`` is one match of each group, in the order of first appearance."""
 
     rows: int
-    first: Ints
+    first: Frame
     aggregates: Sequence[tuple[Expression, Values]]
 
     def of(self, expression: Expression) -> Values | None:
@@ -54,7 +54,7 @@ def group_at_once(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
     for item in output.aggregates:
         assert isinstance(item.expression, Aggregate)
         found.append((item.expression, _aggregate(item.expression, frame, evaluator, members)))
-    return Grouped(count, first, found)
+    return Grouped(count, frame.take(first), found)
 
 
 def weights_suffice(output: Group) -> bool:

@@ -2,7 +2,8 @@
 
 Everything computed for one block is small enough for the processor's cache; computed for all rows
 at once it would be written to memory and read again, several times over. Each block is grouped on
-its own, and what was found in all of them is grouped once more. Where groups are as many as rows,
+its own, and what was found in all of them is grouped once more. What was not chosen of a block is
+a group that nobody looks at: quicker than to gather what was. Where groups are as many as rows,
 or what is computed cannot be put together from parts, everything is grouped at once.
 """
 
@@ -38,7 +39,8 @@ from omnigraph.read.frame import (
     first_rows_of,
     group_rows,
 )
-from omnigraph.read.values import Ints, Literal, Values, repeated
+from omnigraph.read.tally import Tally, tally
+from omnigraph.read.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.types import PropertyType
 
 ROWS_PER_GROUP_MIN: Final = 8
@@ -69,44 +71,103 @@ class _Part:
 def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
     """Group the matches of a frame, in blocks if it is large and that can be done."""
     if frame.rows > BLOCK_ROWS and not any(adds_floats(a.expression) for a in output.aggregates):
-        parts = _parts(output, frame, evaluator)
+        origin, chosen = frame.origin()
+        parts = _Grouping.of(output, evaluator).parts(origin, chosen)
         if parts is not None:
-            return _together(output, parts)
+            return _together(output, origin, parts)
     return group_at_once(output, frame, evaluator)
 
 
-def _parts(output: Group, frame: Frame, evaluator: Evaluator) -> list[_Part] | None:
-    parts: list[_Part] = []
-    for rows in block_slices(frame.rows):
-        block = frame.part(rows)
-        part = _part(output, block, evaluator, rows.start)
-        if part is None or len(part.first) * ROWS_PER_GROUP_MIN > BLOCK_ROWS:
-            return None
-        parts.append(part)
-    return parts
+@frozen
+class _Grouping:
+    """What is asked of every block."""
+
+    keys: Sequence[Expression]
+    aggregates: Sequence[Aggregate]
+    arguments: Sequence[Expression]
+    """What the aggregates are about, each once."""
+    places: Sequence[int]
+    """Where among those the argument of each aggregate is."""
+    evaluator: Evaluator
+
+    @classmethod
+    def of(cls, output: Group, evaluator: Evaluator) -> _Grouping:
+        keys = [item.expression for item in output.keys]
+        asked = [a.expression for a in output.aggregates if isinstance(a.expression, Aggregate)]
+        arguments = list(dict.fromkeys(item.argument for item in asked))
+        places = [arguments.index(item.argument) for item in asked]
+        return cls(keys, asked, arguments, places, evaluator)
+
+    def parts(self, frame: Frame, chosen: Mask | None) -> list[_Part] | None:
+        parts: list[_Part] = []
+        for rows in block_slices(frame.rows):
+            block = frame.part(rows)
+            part = self._part(block, None if chosen is None else chosen[rows], rows.start)
+            if part is None or len(part.first) * ROWS_PER_GROUP_MIN > BLOCK_ROWS:
+                return None
+            parts.append(part)
+        return parts
+
+    def _part(self, block: Frame, chosen: Mask | None, start: int) -> _Part | None:
+        keys: list[Ints] = []
+        for expression in self.keys:
+            columns = _codes(expression, block, self.evaluator)
+            if columns is None:
+                return None
+            keys += columns
+        codes, count = dense_codes(keys, block.rows)
+        if chosen is None:
+            members = Members(codes, count, block.weight)
+        else:
+            others = (~chosen).astype(codes.dtype) * codes.dtype.type(count)
+            members = Members(np.maximum(codes, others), count + 1, block.weight)
+        tallies = self._tallies(block, members)
+        sizes = next((known.sizes for known in tallies if known is not None), None)
+        if sizes is None:
+            sizes = members.sizes
+        first = first_rows_of(members.groups, members.count, sizes)
+        present = np.flatnonzero(sizes[:count])
+        present = present[np.argsort(first[present], kind="stable")]
+        first = first[present]
+        found: list[_Found] = []
+        for expression, place in zip(self.aggregates, self.places, strict=True):
+            known = tallies[place]
+            if known is not None:
+                one: _Found | None = _counted(expression, known)
+            elif isinstance(expression.argument, WholeEntity):
+                one = _Found(sizes)
+            else:
+                one = _aggregate(expression, block, self.evaluator, members)
+            if one is None:
+                return None
+            found.append(one.of(present))
+        return _Part([key[first] for key in keys], first + start, found)
+
+    def _tallies(self, block: Frame, members: Members) -> list[Tally | None]:
+        """How often each value of each argument occurs, where there are few different ones."""
+        found: list[Tally | None] = []
+        for argument in self.arguments:
+            counted = None
+            if members.weight is None and not isinstance(argument, WholeEntity):
+                value = self.evaluator.value(argument, block)
+                if isinstance(value, Values) and value.is_numpy:
+                    valid = value.is_valid()
+                    if valid is None or valid.all():
+                        counted = tally(value, members.groups, members.count)
+            found.append(counted)
+        return found
 
 
-def _part(output: Group, block: Frame, evaluator: Evaluator, start: int) -> _Part | None:
-    keys: list[Ints] = []
-    for item in output.keys:
-        columns = _codes(item.expression, block, evaluator)
-        if columns is None:
-            return None
-        keys += columns
-    codes, count = dense_codes(keys, block.rows)
-    members = Members(codes, count, block.weight)
-    first = first_rows_of(codes, count, members.sizes)
-    present = np.flatnonzero(members.sizes)
-    present = present[np.argsort(first[present], kind="stable")]
-    first = first[present]
-    found: list[_Found] = []
-    for item in output.aggregates:
-        assert isinstance(item.expression, Aggregate)
-        one = _aggregate(item.expression, block, evaluator, members)
-        if one is None:
-            return None
-        found.append(one.of(present))
-    return _Part([key[first] for key in keys], first + start, found)
+def _counted(expression: Aggregate, known: Tally) -> _Found:
+    match expression.function:
+        case "count":
+            return _Found(known.sizes)
+        case "min":
+            return _Found(known.sizes, known.smallest())
+        case "max":
+            return _Found(known.sizes, known.largest())
+        case _:
+            return _Found(known.sizes, known.sums())
 
 
 def _codes(expression: Expression, block: Frame, evaluator: Evaluator) -> list[Ints] | None:
@@ -122,8 +183,6 @@ def _codes(expression: Expression, block: Frame, evaluator: Evaluator) -> list[I
 def _aggregate(
     expression: Aggregate, block: Frame, evaluator: Evaluator, members: Members
 ) -> _Found | None:
-    if isinstance(expression.argument, WholeEntity):
-        return _Found(members.sizes)
     value = evaluator.value(expression.argument, block)
     if isinstance(value, Literal) or not value.is_numpy:
         return None
@@ -145,7 +204,7 @@ def _aggregate(
 # Putting parts together
 
 
-def _together(output: Group, parts: Sequence[_Part]) -> Grouped:
+def _together(output: Group, frame: Frame, parts: Sequence[_Part]) -> Grouped:
     first = np.concatenate([part.first for part in parts])
     keys = [np.concatenate(columns) for columns in zip(*(p.keys for p in parts), strict=True)]
     groups, places = group_rows(keys, len(first))
@@ -155,7 +214,7 @@ def _together(output: Group, parts: Sequence[_Part]) -> Grouped:
         assert isinstance(item.expression, Aggregate)
         pieces = [part.found[at] for part in parts]
         found.append((item.expression, _merged(item.expression, pieces, groups, count)))
-    return Grouped(count, first[places], found)
+    return Grouped(count, frame.take(first[places]), found)
 
 
 def _merged(expression: Aggregate, pieces: list[_Found], groups: Ints, count: int) -> Values:

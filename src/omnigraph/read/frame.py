@@ -7,6 +7,7 @@ several equal matches: its weight. Frames are immutable; every operation makes a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -14,14 +15,43 @@ from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints, Mask, picked
 
 _EXACT_FLOAT_MAX = 2**53
+_INT32_MAX = 2**31 - 1
 BLOCK_ROWS = 65_536
 """More rows than this are looked at in blocks of so many, where that is possible: what is computed
 for one of them stays in the processor's cache, and memory is not asked for anew."""
-HEAD_ROWS = 4_096
-"""Few groups usually all appear among the first rows."""
-HEAD_SHARE = 64
+HEAD_ROWS = 16
+"""Among so many rows for each group most groups appear; otherwise among eight times as many."""
+HEAD_GROWTH = 8
 ORIGIN = "#origin"
 """The column of a negated pattern that says which outer row a match extends."""
+
+
+class Chosen(Mapping[str, Ints]):
+    """The only column of a frame: those of all entities of a type that a mask lets through.
+
+    They are listed when somebody asks for the list. Whoever goes through a large frame in blocks
+    looks at all entities and their mask instead (:meth:`Frame.origin`): that is quicker.
+    """
+
+    def __init__(self, name: str, every: Ints, mask: Mask) -> None:
+        self.name = name
+        self.every = every
+        self.mask = mask
+
+    @cached_property
+    def _ordinals(self) -> Ints:
+        return np.flatnonzero(self.mask).astype(np.int32)
+
+    def __getitem__(self, name: str) -> Ints:
+        if name != self.name:
+            raise KeyError(name)
+        return self._ordinals
+
+    def __iter__(self) -> Iterator[str]:
+        yield self.name
+
+    def __len__(self) -> int:
+        return 1
 
 
 @frozen
@@ -34,6 +64,13 @@ class Frame:
     @property
     def matches(self) -> int:
         return self.rows if self.weight is None else int(self.weight.sum())
+
+    def origin(self) -> tuple[Frame, Mask | None]:
+        """What the rows were chosen from, and which of it they are: None for all of it."""
+        chosen = self.columns
+        if not isinstance(chosen, Chosen):
+            return self, None
+        return Frame(len(chosen.every), {chosen.name: chosen.every}), chosen.mask
 
     def take(self, rows: Ints) -> Frame:
         """Some rows, in this order; a row may be taken several times."""
@@ -106,7 +143,7 @@ def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
     order = present[np.argsort(first[present], kind="stable")]
     place = np.empty(len(first), dtype=np.int64)
     place[order] = np.arange(len(order))
-    return place[codes], first[order]
+    return picked(place, codes), first[order]
 
 
 def dense_codes(columns: list[Ints], rows: int) -> tuple[Ints, int]:
@@ -116,7 +153,7 @@ def dense_codes(columns: list[Ints], rows: int) -> tuple[Ints, int]:
     codes, count = _dense(columns[0])
     for column in columns[1:]:
         more, more_count = _dense(column)
-        codes, count = _dense(codes * more_count + more)
+        codes, count = _dense(codes.astype(np.int64) * more_count + more)
     return codes, count
 
 
@@ -126,12 +163,14 @@ def first_rows_of(codes: Ints, count: int, sizes: Ints | None = None) -> Ints:
     """
     rows = len(codes)
     first = np.full(count, rows, dtype=np.int64)
-    head = HEAD_ROWS if count * HEAD_SHARE < rows else rows
+    head = count * HEAD_ROWS
     _write_backwards(first, codes[:head])
     if head < rows:
         sizes = np.bincount(codes, minlength=count) if sizes is None else sizes
-        if (first[sizes > 0] == rows).any():
-            _write_backwards(first, codes)
+        present = sizes > 0
+        while head < rows and (first[present] == rows).any():
+            head *= HEAD_GROWTH
+            _write_backwards(first, codes[:head])
     return first
 
 
@@ -158,9 +197,10 @@ def _dense(column: Ints) -> tuple[Ints, int]:
     """Whole numbers from 0 that are equal where the column is, and what they stay below."""
     if column.dtype.kind in "iu" and len(column):
         low, high = int(column.min()), int(column.max())
-        if high - low < max(1024, 4 * len(column)):
-            if low == 0:
-                return column.astype(np.int64, copy=False), high + 1
-            return np.subtract(column, column.dtype.type(low)).astype(np.int64), high - low + 1
+        if high - low < min(max(1024, 4 * len(column)), _INT32_MAX):
+            if column.dtype.itemsize < 4:
+                column = column.astype(np.int32)
+            codes = column - column.dtype.type(low) if low else column
+            return codes.astype(np.int64) if codes.dtype.kind == "u" else codes, high - low + 1
     unique, codes = np.unique(column, return_inverse=True)
     return np.asarray(codes).astype(np.int64, copy=False), len(unique)

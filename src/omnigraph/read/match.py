@@ -135,17 +135,21 @@ class Matcher:
     # Scans
 
     def _scan(self, variable: PatternVariable, frame: Frame, later: frozenset[str]) -> Frame:
-        found = self.candidates(variable)
+        found = self._scanned(variable)
         if variable.name not in later:
-            return frame.weigh(np.full(frame.rows, len(found)))
+            return frame.weigh(np.full(frame.rows, found.rows))
         if frame is START:
-            return Frame(len(found), {variable.name: found})
-        self.guard.allow_frame(frame.rows * len(found))
-        rows = np.repeat(np.arange(frame.rows), len(found))
-        return frame.take(rows).bind(variable.name, np.tile(found, frame.rows))
+            return found
+        self.guard.allow_frame(frame.rows * found.rows)
+        rows = np.repeat(np.arange(frame.rows), found.rows)
+        every = np.tile(found.columns[variable.name], frame.rows)
+        return frame.take(rows).bind(variable.name, every)
 
     def candidates(self, variable: PatternVariable) -> Ints:
         """The entities that satisfy everything known about a variable alone."""
+        return self._scanned(variable).columns[variable.name]
+
+    def _scanned(self, variable: PatternVariable) -> Frame:
         table = self.tables.nodes(variable.type.name)
         return scan_nodes(table, variable, self.evaluator, self.restricted.get(variable.name))
 

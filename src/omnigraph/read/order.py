@@ -163,14 +163,23 @@ def ordered_rows(
     return np.asarray(chosen[found])
 
 
+def shortlist(key: Key, rows: int, limit: int, chosen: Mask | None = None) -> Ints:
+    """Rows with all of those that can be among the first by this key, found block by block: of
+    those that were chosen, where some were.
+    """
+    found: list[Ints] = []
+    for block in block_slices(rows):
+        column = key(block, rough=True)
+        if chosen is None:
+            found += [places + block.start for places in _cut(column, limit)]
+        else:
+            found.append(_cut_chosen(column, limit, chosen[block]) + block.start)
+    return np.concatenate(found)
+
+
 def _among_the_first(keys: Sequence[Key], rows: int, limit: int) -> Ints:
     """Rows with all of those that can be among the first, in their order."""
-    left: Ints | None = None
-    if rows > BLOCK_ROWS:
-        parts = []
-        for block in block_slices(rows):
-            parts += [places + block.start for places in _cut(keys[0](block, rough=True), limit)]
-        left = np.concatenate(parts)
+    left = shortlist(keys[0], rows, limit) if rows > BLOCK_ROWS else None
     found: list[Ints] = []
     for key in keys:
         column = key(left, rough=True)
@@ -203,6 +212,19 @@ def _cut(column: SortColumn, limit: int) -> tuple[Ints, Ints]:
             limit -= len(below)
         left = equal if left is None else left[equal]
     return places, np.arange(len(column.data)) if left is None else left
+
+
+def _cut_chosen(column: SortColumn, limit: int, chosen: Mask) -> Ints:
+    """The places of the first chosen values, and of those that are equal to the last of them."""
+    kind = column.data.dtype
+    if column.present is not None or kind.kind not in "iu":
+        every = np.flatnonzero(chosen)
+        return np.asarray(every[np.concatenate(_cut(column.take(every), limit))])
+    # Nothing comes after the largest number, and the one after that is the smallest. Much quicker
+    # than to gather what was chosen.
+    others = chosen.astype(kind) + kind.type(np.iinfo(kind).max)
+    places = np.concatenate(_cut(SortColumn(np.maximum(column.data, others)), limit))
+    return np.asarray(places[chosen[places]])
 
 
 def _break_ties(

@@ -23,12 +23,12 @@ from omnigraph.query.expressions import (
 )
 from omnigraph.query.plan import Group, Project, ReadPlan
 from omnigraph.read.evaluate import Evaluator
-from omnigraph.read.frame import Frame
+from omnigraph.read.frame import Frame, block_slices
 from omnigraph.read.limits import Guard
-from omnigraph.read.order import Key, SortColumn, Strings, ordered_rows
+from omnigraph.read.order import Key, SortColumn, Strings, ordered_rows, shortlist
 from omnigraph.read.result import Entities
 from omnigraph.read.tables import CachedTable
-from omnigraph.read.values import Ints, Values, repeated
+from omnigraph.read.values import Ints, Mask, Values, repeated
 from omnigraph.read.values import Literal as LiteralValue
 
 if TYPE_CHECKING:
@@ -94,19 +94,23 @@ class Output:
             frame = _first_matches(frame, limit)
         self.guard.allow_frame(frame.matches)
         frame = frame.spread()
-        rows = self._ordered_rows(frame, ranks)
-        if rows is not None:
-            frame = frame.take(rows)
+        if ranks is not None or self.plan.order:
+            frame = self._ordered(frame, ranks)
         return [self._column(item, frame) for item in output.columns]
 
-    def _ordered_rows(self, frame: Frame, ranks: SortColumn | None) -> Ints | None:
-        """The rows in order, as many as the limit allows; None when any order will do."""
-        if ranks is None and not self.plan.order:
-            return None
-        keys = [] if ranks is None else [_known(ranks)]
-        keys += [self._sort_key(item, frame) for item in self._sorting()]
+    def _ordered(self, frame: Frame, ranks: SortColumn | None) -> Frame:
+        """The rows in order, as many as the limit allows."""
+        keys, sorting, limit = [], self._sorting(), self.plan.limit
+        if ranks is not None:
+            keys = [_known(ranks)]
+        elif sorting and limit:
+            origin, chosen = frame.origin()
+            if chosen is not None:
+                rows = shortlist(self._sort_key(sorting[0], origin), origin.rows, limit, chosen)
+                frame = origin.take(np.sort(rows))
+        keys += [self._sort_key(item, frame) for item in sorting]
         ties = [(self.tables[name], frame.columns[name]) for name in self.plan.tie_break]
-        return ordered_rows(keys, ties, frame.rows, self.plan.limit)
+        return frame.take(ordered_rows(keys, ties, frame.rows, limit))
 
     def _sorting(self) -> list[SortKey]:
         return [item for item in self.plan.order if not is_constant(item.expression)]
@@ -170,8 +174,8 @@ class Output:
             frame = frame.spread()
         grouped = group(output, frame, self.evaluator)
         self.guard.allow_result(min(grouped.rows, self.plan.limit or grouped.rows))
-        first = frame.take(grouped.first) if output.keys else frame
-        rows = self._ordered_groups(output, grouped, first)
+        first = grouped.first
+        rows = self._ordered_groups(output, grouped)
         if output.keys and rows is not None:
             first = first.take(rows)
         columns: list[Answer] = []
@@ -183,8 +187,8 @@ class Output:
                 columns.append(self._column(item, first))
         return columns
 
-    def _ordered_groups(self, output: Group, grouped: Grouped, first: Frame) -> Ints | None:
-        limit = self.plan.limit
+    def _ordered_groups(self, output: Group, grouped: Grouped) -> Ints | None:
+        first, limit = grouped.first, self.plan.limit
         if not self.plan.order:
             return None if limit is None else np.arange(min(limit, grouped.rows))
         keys: list[Key] = []
@@ -213,6 +217,9 @@ def _known(column: SortColumn) -> Key:
 
 def _first_matches(frame: Frame, limit: int) -> Frame:
     """At most this many matches from the start of a frame."""
+    origin, chosen = frame.origin()
+    if chosen is not None:
+        return origin.take(_first_chosen(chosen, limit))
     if frame.weight is None:
         return frame.take(np.arange(min(limit, frame.rows)))
     before = np.cumsum(frame.weight) - frame.weight
@@ -222,3 +229,15 @@ def _first_matches(frame: Frame, limit: int) -> Frame:
     weight = kept.weight.copy()
     weight[-1] = min(int(weight[-1]), limit - int(weight[:-1].sum()))
     return Frame(kept.rows, kept.columns, weight)
+
+
+def _first_chosen(chosen: Mask, limit: int) -> Ints:
+    """The first places that were chosen, without a look at all of them where that is enough."""
+    found: list[Ints] = []
+    missing = limit
+    for block in block_slices(len(chosen)):
+        if missing <= 0:
+            break
+        found.append(np.flatnonzero(chosen[block])[:missing] + block.start)
+        missing -= len(found[-1])
+    return np.concatenate([np.arange(0), *found])

@@ -15,7 +15,7 @@ import numpy as np
 from omnigraph.query.expressions import Compare, Expression, PropertyOf, TextMatch, is_constant
 from omnigraph.query.plan import PatternVariable
 from omnigraph.read.evaluate import Evaluator
-from omnigraph.read.frame import Frame
+from omnigraph.read.frame import BLOCK_ROWS, Chosen, Frame
 from omnigraph.read.probe import ProbedNodes, TooWide
 from omnigraph.read.tables import CachedNodes
 from omnigraph.read.values import Ints, Literal, Mask
@@ -23,6 +23,8 @@ from omnigraph.schema import NodeType
 
 GATHER_SHARE: Final = 8
 """When less than one in so many entities is left, only those are looked at from then on."""
+CHOSEN_SHARE: Final = 4
+"""When at least one in so many of all entities is left, they need not be listed."""
 _NONE = np.array([], dtype=np.int32)
 
 
@@ -31,7 +33,7 @@ def scan_nodes(
     variable: PatternVariable,
     evaluator: Evaluator,
     allowed: Ints | None = None,
-) -> Ints:
+) -> Frame:
     """The nodes that satisfy every predicate of a variable, in storage order.
 
     The evaluator knows the table of the variable already.
@@ -43,19 +45,23 @@ def scan_nodes(
     if len(predicates) > 1:
         predicates = tuple(sorted(predicates, key=_cost))
     # Testing whole columns is quicker than gathering what is left, until little is.
+    name, rows = variable.name, len(ordinals)
     left: Mask | None = None
     for condition in predicates:
-        if not len(ordinals):
+        if not rows:
             break
-        mask = evaluator.truth(condition, Frame(len(ordinals), {variable.name: ordinals}))
+        mask = evaluator.truth(condition, Frame(len(ordinals), {name: ordinals}))
         left = mask if left is None else left & mask
-        if int(np.count_nonzero(left)) * GATHER_SHARE < len(ordinals):
+        rows = int(np.count_nonzero(left))
+        if rows * GATHER_SHARE < len(ordinals):
             ordinals, left = ordinals[left], None
-    if left is None or left.all():
-        return ordinals
+    if left is None or rows == len(ordinals):
+        return Frame(rows, {name: ordinals})
     if isinstance(table, CachedNodes) and ordinals is table.all:
-        return np.flatnonzero(left).astype(np.int32)
-    return ordinals[left]
+        chosen = Chosen(name, ordinals, left)
+        is_dense = rows > BLOCK_ROWS and rows * CHOSEN_SHARE >= len(ordinals)
+        return Frame(rows, chosen if is_dense else {name: chosen[name]})
+    return Frame(rows, {name: ordinals[left]})
 
 
 def _start(
