@@ -36,7 +36,6 @@ from omnigraph.read.match import Matcher
 from omnigraph.read.output import Answer, EntityForm, Output, needed_variables
 from omnigraph.read.probe import TooWide
 from omnigraph.read.profile import Profile
-from omnigraph.read.rank import Ranker
 from omnigraph.read.result import Result, Target
 from omnigraph.read.search.searcher import Searcher
 from omnigraph.read.store import ArrayStore, default_store
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from omnigraph.embed import Embedder
     from omnigraph.read.delta import State
     from omnigraph.read.explain import Explanation
+    from omnigraph.read.order import SortColumn
 
 VARIABLES_MAX: Final = 500
 """Nodes and edges that one query may ask for: finding a good order takes their square."""
@@ -339,13 +339,17 @@ class _Run:
         by_variable = tables.by_variable(self.plan.pattern)
         evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher)
         matcher = Matcher(tables, evaluator, self.guard, profile)
-        ranker = Ranker(self.plan, matcher, evaluator, searcher)
-        needed = self.prepared.needed
-        if isinstance(tables, ProbingTables):
-            with looking_ahead(tables, self.plan.pattern, needed, evaluator):
-                frame, ranks = ranker.match(needed)
+        plan, needed = self.prepared.plan, self.prepared.needed
+        ranks: SortColumn | None = None
+        if plan.ranking is not None:
+            from omnigraph.read.rank import Ranker
+
+            frame, ranks = Ranker(plan, plan.ranking, matcher, evaluator, searcher).match(needed)
+        elif isinstance(tables, ProbingTables):
+            with looking_ahead(tables, plan.pattern, needed, evaluator):
+                frame = matcher.match(plan.pattern, needed)
         else:
-            frame, ranks = ranker.match(needed)
+            frame = matcher.match(plan.pattern, needed)
         form = self.options.entity_form
         output = Output(self.plan, evaluator, by_variable, self.guard, form)
         return output.answer(frame, ranks)

@@ -14,7 +14,7 @@ import numpy as np
 
 from omnigraph.errors import InvalidInput
 from omnigraph.frozen import frozen
-from omnigraph.query.expressions import Bm25, Fusion, Nearest
+from omnigraph.query.expressions import Bm25, Fusion, Nearest, Ranking
 from omnigraph.query.plan import ReadPlan
 from omnigraph.read import sets
 from omnigraph.read.evaluate import Evaluator
@@ -28,19 +28,17 @@ from omnigraph.read.values import Ints, Values
 @frozen
 class Ranker:
     plan: ReadPlan
+    ranking: Ranking
     matcher: Matcher
     evaluator: Evaluator
     """With the tables of all variables of the pattern."""
     searcher: Searcher
 
-    def match(self, needed: frozenset[str]) -> tuple[Frame, SortColumn | None]:
+    def match(self, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
         """The matches of the plan, and what orders them first of all."""
-        ranking = self.plan.ranking
-        if ranking is None:
-            return self.matcher.match(self.plan.pattern, needed), None
-        if isinstance(ranking, Fusion):
-            return self._fused(ranking, needed)
-        return self._ranked(ranking, needed)
+        if isinstance(self.ranking, Fusion):
+            return self._fused(self.ranking, needed)
+        return self._ranked(self.ranking, needed)
 
     def _ranked(self, ranking: Nearest | Bm25, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
         name = ranking.field.variable
