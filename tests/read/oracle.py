@@ -199,7 +199,7 @@ class Oracle:
                 for start in (held if wanted else [])
             )
         most = 2 if search.max_edits is None else self._value(search.max_edits, {})
-        return any(_edits(a.word, b.word) <= most for a in held for b in wanted)
+        return any(edits_between(a.word, b.word) <= most for a in held for b in wanted)
 
     def _entities(self, variable: str) -> list[Entity]:
         return self.model.entities[self.plan.pattern.variable(variable).type.key]
@@ -401,13 +401,15 @@ def _comparable(
 
 
 @cache
-def _edits(first: str, second: str) -> int:
+def edits_between(first: str, second: str) -> int:
     if not first or not second:
         return len(first) + len(second)
     if first[0] == second[0]:
-        return _edits(first[1:], second[1:])
+        return edits_between(first[1:], second[1:])
     return 1 + min(
-        _edits(first[1:], second), _edits(first, second[1:]), _edits(first[1:], second[1:])
+        edits_between(first[1:], second),
+        edits_between(first, second[1:]),
+        edits_between(first[1:], second[1:]),
     )
 
 

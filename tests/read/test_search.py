@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from omnigraph.embed import Embedder
@@ -14,11 +15,12 @@ from omnigraph.embed.mock import MockProvider
 from omnigraph.errors import EmbeddingFailure, InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.read.search.analyze import words_of
+from omnigraph.read.search.edits import Letters
 from omnigraph.read.search.stem import stem
-from omnigraph.read.search.text import edits
 from omnigraph.read.search.vectors import ESTIMATE_ROWS_MIN, Vectors
 from omnigraph.schema.parts import METRICS, Metric
 from tests.read.graphs import load_graph, make_graph
+from tests.read.oracle import edits_between
 
 NEAREST = "match { $p: Page } return { $p.slug } order { nearest($p.vec, $q) } limit 4"
 
@@ -189,8 +191,29 @@ def test_words_are_runs_of_letters_and_digits() -> None:
     assert words_of("") == []
 
 
-def test_edits_are_insertions_deletions_and_replacements() -> None:
-    assert edits("kitten", "sitting", 9) == 3
-    assert edits("", "ab", 9) == 2
-    assert edits("abcdef", "uvwxyz", 2) == 3
-    assert edits("ab", "ba", 2) == 2
+@pytest.mark.parametrize(
+    ("word", "other", "edits"),
+    [
+        ("kitten", "sitting", 3),
+        ("", "ab", 2),
+        ("abcdef", "uvwxyz", 6),
+        ("ab", "ba", 2),
+        ("grüße", "grusse", 3),
+        ("𝄞a", "a", 1),
+        ("same", "same", 0),
+    ],
+)
+def test_edits_are_insertions_deletions_and_replacements(word: str, other: str, edits: int) -> None:
+    letters = Letters(pa.array(["unlike", word, "elsewhere"]))
+    assert 1 in letters.near(other, edits)
+    assert 1 not in letters.near(other, edits - 1)
+
+
+def test_words_within_some_edits_are_those_of_the_table_of_edits() -> None:
+    rng = Random(3)
+    words = sorted({"".join(rng.choices("abc", k=rng.randrange(1, 7))) for _ in range(300)})
+    letters = Letters(pa.array(words))
+    for wanted in rng.choices(words, k=20):
+        for edits_max in (0, 1, 2, 5):
+            expected = [at for at, w in enumerate(words) if edits_between(w, wanted) <= edits_max]
+            assert letters.near(wanted, edits_max).tolist() == expected

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 from omnigraph.frozen import frozen
 from omnigraph.query.ast import ComparisonOperator
@@ -207,6 +207,15 @@ def variables(expression: Expression) -> frozenset[str]:
     """The match variables an expression depends on."""
     return frozenset(
         found.variable for found in walk(expression) if isinstance(found, (PropertyOf, WholeEntity))
+    )
+
+
+def counts_rows(expression: Expression) -> TypeGuard[Aggregate]:
+    """Whether it counts an entity: no entity is missing, so that is counting rows."""
+    return (
+        isinstance(expression, Aggregate)
+        and expression.function == "count"
+        and isinstance(expression.argument, WholeEntity)
     )
 
 

@@ -6,12 +6,21 @@ Both ways give the same rows in the same order; ``choice`` says which is taken.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.query.expressions import EntityType, Expression, PropertyOf, WholeEntity, walk
+from omnigraph.query.expressions import (
+    Bm25,
+    EntityType,
+    Expression,
+    PropertyOf,
+    TextMatch,
+    WholeEntity,
+    counts_rows,
+    walk,
+)
 from omnigraph.query.plan import Expand, Pattern, ReadPlan
 from omnigraph.read.cache import Cache
 from omnigraph.read.frame import ORIGIN
@@ -72,8 +81,13 @@ def _expression_use(
     schema: AcceptedSchema,
     found: dict[str, set[str]],
 ) -> None:
-    for part in walk(expression):
-        if isinstance(part, PropertyOf):
+    if counts_rows(expression):
+        return
+    parts = list(walk(expression))
+    # A text that is searched is read where its words are not known yet, and not otherwise.
+    searched = [part.field for part in parts if isinstance(part, TextMatch | Bm25)]
+    for part in parts:
+        if isinstance(part, PropertyOf) and not any(part is field for field in searched):
             found.setdefault(kinds[part.variable].key, set()).add(part.property)
         elif isinstance(part, WholeEntity):
             columns = schema.type(part.type.key).columns()
@@ -140,8 +154,9 @@ class SnapshotTables:
         if found is None:
             kind = self.schema.nodes[name]
             pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
+            kept = None if self.store is None else partial(self._kept, (kind.key,))
             opener = self.opener(kind.key)
-            found = CachedNodes(kind, pin, key, self.cache, opener, self.recent)
+            found = CachedNodes(kind, pin, key, self.cache, opener, self.recent, kept)
             self._nodes[name] = found
         return found
 
@@ -151,17 +166,18 @@ class SnapshotTables:
             kind = self.schema.edges[name]
             pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
             ends = (self.nodes(kind.source), self.nodes(kind.target))
-            kept = None if self.store is None else partial(self._kept, kind)
+            made_from = (kind.key, f"node:{kind.source}", f"node:{kind.target}")
+            kept = None if self.store is None else partial(self._kept, made_from)
             opener = self.opener(kind.key)
             found = CachedEdges(kind, pin, key, self.cache, opener, self.recent, *ends, kept)
             self._edges[name] = found
         return found
 
-    def _kept(self, kind: EdgeType) -> Kept:
-        """Where the adjacency of an edge type is kept, named by every table it is made from."""
+    def _kept(self, made_from: Sequence[str]) -> Kept:
+        """Where structures of a type are kept, named by every table they are made from."""
         assert self.store is not None
         parts = [self.repository.location.uri, self.repository.graph_id]
-        for key in (kind.key, f"node:{kind.source}", f"node:{kind.target}"):
+        for key in made_from:
             ref = self.snapshot.pin(key).ref
             uuid = self.repository.tables.transaction(ref).uuid
             parts += [ref.path, ref.branch or "", str(ref.version), uuid or ""]

@@ -215,6 +215,8 @@ class Reader:
     def forget(self) -> None:
         """Let go of everything that was read: some of it must not be known any more."""
         self.cache.clear()
+        if self.store is not None:
+            self.store.forget(self.repository.graph_id)
         self.recent = Recent()
         self._tables = _Kept(SNAPSHOTS_MAX)
         self._newest = _Kept(SNAPSHOTS_MAX)

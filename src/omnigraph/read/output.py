@@ -7,17 +7,17 @@ before values are fetched.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from omnigraph.frozen import frozen
 from omnigraph.query.checked import Column, SortKey
 from omnigraph.query.expressions import (
-    Aggregate,
     Expression,
     PropertyOf,
     WholeEntity,
+    counts_rows,
     is_constant,
     variables,
 )
@@ -54,18 +54,10 @@ def needed_variables(plan: ReadPlan) -> frozenset[str]:
             name
             for column in (*plan.output.keys, *plan.output.aggregates)
             for name in variables(column.expression)
-            if not _counts_rows(column.expression)
+            if not counts_rows(column.expression)
         }
         names = used | set().union(*(variables(item.expression) for item in plan.output.keys))
     return frozenset(names)
-
-
-def _counts_rows(expression: Expression) -> TypeGuard[Aggregate]:
-    return (
-        isinstance(expression, Aggregate)
-        and expression.function == "count"
-        and isinstance(expression.argument, WholeEntity)
-    )
 
 
 @frozen
@@ -161,7 +153,7 @@ class Output:
     # Grouping
 
     def _grouped(self, output: Group, frame: Frame) -> list[Answer]:
-        counts = [item.expression for item in output.columns if _counts_rows(item.expression)]
+        counts = [item.expression for item in output.columns if counts_rows(item.expression)]
         if len(counts) == len(output.columns) and self.plan.limit is None:
             self.guard.allow_result(1)
             matches = np.array([frame.matches], dtype=np.int64)

@@ -16,7 +16,7 @@ import time
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
@@ -74,6 +74,15 @@ class ArrayStore:
             with contextlib.suppress(OSError):
                 beside.unlink()
 
+    def forget(self, part: str) -> None:
+        """Remove everything whose name has this part."""
+        for path in self.directory.glob(f"*/*{SUFFIX}"):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                with path.open("rb") as file:
+                    name = _header(file)[0]["name"]
+                if part in name:
+                    path.unlink()
+
     def _path(self, name: str) -> Path:
         import hashlib
 
@@ -120,13 +129,9 @@ def _write(path: Path, name: str, arrays: Mapping[str, Ints]) -> None:
 
 def _read(path: Path, name: str) -> dict[str, Ints]:
     with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError("not of this format")
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
+        header, start = _header(file)
     if header["name"] != name:
         raise ValueError("made of something else")
-    start = _padded(len(_MAGIC) + 8 + size)
     found, checksum = {}, 0
     for key, dtype, length, offset in header["arrays"]:
         if length:
@@ -138,6 +143,15 @@ def _read(path: Path, name: str) -> dict[str, Ints]:
     if checksum != header["checksum"]:
         raise ValueError("the checksum is wrong")
     return found
+
+
+def _header(file: BinaryIO) -> tuple[dict[str, Any], int]:
+    """What a file says about itself, and where its arrays begin."""
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("not of this format")
+    size = int.from_bytes(file.read(8), "little")
+    found: dict[str, Any] = json.loads(file.read(size))
+    return found, _padded(len(_MAGIC) + 8 + size)
 
 
 def _padded(size: int) -> int:

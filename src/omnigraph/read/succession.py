@@ -80,6 +80,18 @@ def succession_between(old: PinnedTable, new: PinnedTable, *, follow: bool) -> S
     return Succession(None if unchanged else places, moved, fresh, added)
 
 
+def share_files(old: PinnedTable, new: PinnedTable) -> bool:
+    """Whether rows that both versions have are stored in the same files, with all their values: a
+    change of the schema may write values of a property again, beside the others.
+    """
+    after = {about.files[0].path: about.files for about in new.fragments.values()}
+    return all(
+        [file.path for file in about.files]
+        == [file.path for file in after.get(about.files[0].path, about.files)]
+        for about in old.fragments.values()
+    )
+
+
 @frozen
 class _Layout:
     """The fragments of one version in scan order: where each starts and how many rows live."""

@@ -94,21 +94,24 @@ class CachedTable:
         cache: Cache,
         open_table: Callable[[], PinnedTable],
         recent: Recent,
+        kept: Callable[[], Kept] | None = None,
     ) -> None:
         rows = pin.rows
         self.ref = pin.ref
         self.recent = recent
+        self.kept = kept
         self.kind = kind
         self.rows = rows
         self.key = key
         self.cache = cache
-        self._open = open_table
+        self.open = open_table
         self._all_key = ("all", rows)
         self._types = {column.name: column.type for column in kind.columns()}
-        self._stored = stored_columns(kind)
+        self.stored = stored_columns(kind)
+        """Where the values of each column are read."""
         # With the type: that of an enum may change while the table stays the same.
         self._keys = {
-            name: f"{key}/column/{self._stored[name]}/{type}" for name, type in self._types.items()
+            name: f"{key}/column/{self.stored[name]}/{type}" for name, type in self._types.items()
         }
 
     @property
@@ -124,17 +127,17 @@ class CachedTable:
         """Load several columns in one pass over the table."""
         missing = sorted(n for n in set(names) if not self.has_columns([n]))
         if len(missing) > 1 and self.rows:
-            found = self._open().scan(sorted({self._stored[name] for name in missing}))
+            found = self.open().scan(sorted({self.stored[name] for name in missing}))
             for name in missing:
-                self._column(name, lambda name=name: found[self._stored[name]])  # type: ignore[misc]
+                self._column(name, lambda name=name: found[self.stored[name]])  # type: ignore[misc]
 
     def column(self, name: str) -> Values:
         """A property of all entities."""
         found = self.cache.peek(self._keys[name])
         if found is not None:
             return cast(Values, found)
-        stored = self._stored[name]
-        return self._column(name, lambda: self._open().scan([stored])[stored])
+        stored = self.stored[name]
+        return self._column(name, lambda: self.open().scan([stored])[stored])
 
     def _column(self, name: str, read: Callable[[], Any]) -> Values:
         def load() -> Values:
@@ -172,7 +175,7 @@ class CachedTable:
             return UNCHANGED
         if (old.path, old.branch) != (new.path, new.branch) or old.version > new.version:
             return None
-        return succession_between(earlier._open(), self._open(), follow=follow)
+        return succession_between(earlier.open(), self.open(), follow=follow)
 
 
 class CachedNodes(CachedTable):
@@ -219,7 +222,7 @@ class CachedNodes(CachedTable):
         delta = None if known is None else self.delta(earlier, follow=True)
         if known is None or delta is None:
             return None
-        fresh = read_fresh(self._open(), delta, ["id"])["id"].to_pylist()
+        fresh = read_fresh(self.open(), delta, ["id"])["id"].to_pylist()
         return known.after(delta, fresh)
 
 
@@ -238,7 +241,7 @@ class CachedEdges(CachedTable):
         target: CachedNodes,
         kept: Callable[[], Kept] | None = None,
     ) -> None:
-        super().__init__(kind, pin, key, cache, open_table, recent)
+        super().__init__(kind, pin, key, cache, open_table, recent, kept)
         self._source = source
         self._target = target
         links = f"{key}/{source.key}/{target.key}"
@@ -248,7 +251,6 @@ class CachedEdges(CachedTable):
             for direction in ("out", "in")
             for distinct in (False, True)
         }
-        self._kept = kept
 
     def edges_of(self, direction: Direction, nodes: Ints) -> Hits:
         """The edges that leave or enter nodes."""
@@ -282,9 +284,9 @@ class CachedEdges(CachedTable):
         return made
 
     def _found_or_made(self, direction: Direction) -> Adjacency:
-        if self._kept is None or self.rows < KEPT_ROWS_MIN:
+        if self.kept is None or self.rows < KEPT_ROWS_MIN:
             return self._make(direction)
-        store, name = self._kept()
+        store, name = self.kept()
         name = f"{name}/{direction}"
         found = store.read(name)
         if found is not None:
@@ -309,7 +311,7 @@ class CachedEdges(CachedTable):
         far = self._target.delta(earlier._target, follow=True)
         if edges is None or near is None or far is None:
             return None
-        fresh = read_fresh(self._open(), edges, ["src", "dst"])
+        fresh = read_fresh(self.open(), edges, ["src", "dst"])
         ends = self._source.resolve(fresh["src"]), self._target.resolve(fresh["dst"])
         added = Links(*ends, edges.fresh)
         count = self._source.rows
@@ -328,5 +330,5 @@ class CachedEdges(CachedTable):
         if not self.rows:
             none = np.array([], dtype=np.int32)
             return Ends(none, none)
-        found = self._open().scan(["src", "dst"])
+        found = self.open().scan(["src", "dst"])
         return Ends(self._source.resolve(found["src"]), self._target.resolve(found["dst"]))

@@ -31,6 +31,7 @@ OUT_OF_REACH: Final = (
     "backups, clones and exports, and the files it was loaded from",
     "snapshots and old object versions that the storage system keeps by itself",
     "the memory of other processes, until they read something else or end",
+    "what other machines keep of searched texts below their OMNIGRAPH_CACHE_DIR",
     "messages, actors and metadata of commits, which nobody rewrites",
     "checksums of removed ids that history keeps, 32 bits each",
     "copies of its values in other entities",

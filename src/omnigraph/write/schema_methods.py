@@ -71,7 +71,15 @@ class SchemaMethods(BranchMethods):
         info = WriteInfo(APPLY_KIND, actor, message, dict(metadata or {}))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         evolution = Evolution(self._repository, change, self._column_filler(engine))
-        return evolution.run(self._committer(), options)
+        try:
+            return evolution.run(self._committer(), options)
+        finally:
+            if allow_data_loss:
+                self._forget_what_was_read()
+
+    def _forget_what_was_read(self) -> None:
+        """Let go of what was read of old states; ``Graph`` knows what that is."""
+        raise NotImplementedError
 
     def _column_filler(self, engine: str) -> Fill:
         """What writes the values of columns; ``Graph`` knows the other engines."""

@@ -119,7 +119,8 @@ class UpkeepMethods:
             self._forget_what_was_read()
 
     def _forget_what_was_read(self) -> None:
-        """Let go of what is in memory of old states; ``Graph`` knows what that is."""
+        """Let go of what was read of old states; ``Graph`` knows what that is."""
+        raise NotImplementedError
 
     @contextmanager
     def hold(self, target: str = MAIN) -> Iterator[SnapshotPins]:

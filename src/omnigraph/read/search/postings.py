@@ -1,68 +1,100 @@
-"""Postings: which texts hold which words, for one property of one version.
+"""Postings: which texts hold which words, and in which order, for some texts of one property.
 
-Built from the column. Words are kept as they are written (in lower case); stems are groups of
-words, so that exact, stemmed and fuzzy searches share one structure.
+Words are kept as they are written (in lower case); stems are groups of words, so that exact,
+stemmed and fuzzy searches share one structure. Texts are known by their places among those the
+postings were built from.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.read import sets
 from omnigraph.read.search.analyze import STOP_WORDS, split_words
+from omnigraph.read.search.edits import Letters
 from omnigraph.read.search.stem import stem
-from omnigraph.read.values import Ints, Mask, Values
+from omnigraph.read.values import Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WORD_BYTES: Final = 120
-"""What a word takes beside its postings, roughly."""
+_STRINGS: Final = ("words", "stems")
+_NUMBERS: Final = ("stem_of", "starts", "texts", "counts", "sequence", "bounds", "lengths")
+_WORD_BYTES: Final = 60
+"""What a word takes beside its letters and postings, roughly: it may become a Python string."""
+PHRASE_WORDS: Final = 1 << 20
+"""So many words of texts are looked at together."""
 
 
 @frozen(slots=False)
 class Postings:
     """``texts[starts[w]:starts[w + 1]]`` hold word ``w``, ``counts`` times each.
 
-    ``lengths`` are the words of each text that are not stop words; -1 for a text that is null.
+    ``sequence[bounds[t]:bounds[t + 1]]`` are the words of text ``t``. ``stem_of`` is the stem of
+    each word, -1 for stop words, and ``lengths`` the words of each text that are none; -1 for a
+    text that is null.
     """
 
-    words: tuple[str, ...]
+    words: pa.Array
+    stems: pa.Array
+    stem_of: Ints
     starts: Ints
     texts: Ints
     counts: Ints
+    sequence: Ints
+    bounds: Ints
     lengths: Ints
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.starts, self.texts, self.counts, self.lengths)
-        return sum(int(item.nbytes) for item in arrays) + _WORD_BYTES * len(self.words)
+        arrays = sum(int(getattr(self, name).nbytes) for name in (*_STRINGS, *_NUMBERS))
+        return arrays + _WORD_BYTES * len(self.words)
+
+    def to_arrays(self) -> dict[str, Ints]:
+        """Everything as arrays of numbers."""
+        found = {name: getattr(self, name) for name in _NUMBERS}
+        for name in _STRINGS:
+            _, bounds, letters = getattr(self, name).buffers()
+            found[f"{name}_bounds"] = np.frombuffer(bounds, dtype=np.int32)
+            found[f"{name}_letters"] = np.frombuffer(letters or b"", dtype=np.uint8)
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Ints]) -> Postings:
+        import pyarrow as pa
+
+        strings = {}
+        for name in _STRINGS:
+            bounds, letters = arrays[f"{name}_bounds"], arrays[f"{name}_letters"]
+            buffers = [None, pa.py_buffer(bounds), pa.py_buffer(letters)]
+            strings[name] = pa.Array.from_buffers(pa.string(), len(bounds) - 1, buffers)
+        return cls(**strings, **{name: arrays[name] for name in _NUMBERS})
 
     @cached_property
-    def by_stem(self) -> dict[str, list[int]]:
-        """The words of each stem; stop words have none."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for at, word in enumerate(self.words):
-            if word not in STOP_WORDS:
-                found[stem(word)].append(at)
-        return dict(found)
+    def _stem_places(self) -> dict[str, int]:
+        return {text: at for at, text in enumerate(self.stems.to_pylist())}
 
     @cached_property
-    def present(self) -> Mask:
-        return np.asarray(self.lengths >= 0)
+    def _letters(self) -> Letters:
+        return Letters(self.words)
 
-    @cached_property
-    def average_length(self) -> float:
-        lengths = self.lengths[self.present]
-        return float(lengths.mean()) if len(lengths) else 0.0
+    def holding(self, item: str) -> tuple[Ints, Ints]:
+        """The texts that hold a stem, in order, and how often."""
+        place = self._stem_places.get(item)
+        return self._texts_of(np.flatnonzero(self.stem_of == place) if place is not None else ())
 
-    def texts_of(self, words: list[int]) -> tuple[Ints, Ints]:
-        """The texts that hold any of these words, in order, and how often."""
-        if not words:
+    def holding_nearly(self, word: str, edits_max: int) -> Ints:
+        """The texts with a word that differs from this one by at most so many edits, in order."""
+        near = self._letters.near(word, edits_max)
+        return self._texts_of(near[self.stem_of[near] >= 0])[0]
+
+    def _texts_of(self, words: Sequence[int] | Ints) -> tuple[Ints, Ints]:
+        if not len(words):
             none = np.array([], dtype=np.int64)
             return none, none
         parts = [slice(self.starts[at], self.starts[at + 1]) for at in words]
@@ -73,32 +105,80 @@ class Postings:
         unique, place = np.unique(texts, return_inverse=True)
         return unique, np.bincount(place, weights=counts).astype(np.int64)
 
+    def with_phrase(self, wanted: Sequence[tuple[int, str]]) -> Ints:
+        """The texts that hold stems at these distances from the first one, in order."""
+        candidates: Ints | None = None
+        for item in {item for _, item in wanted}:
+            texts = self.holding(item)[0]
+            candidates = texts if candidates is None else candidates[sets.among(candidates, texts)]
+        assert candidates is not None
+        if len(wanted) == 1 or not len(candidates):
+            return candidates
+        places = [(distance, self._stem_places[item]) for distance, item in wanted]
+        found = [self._in_sequence(part, places) for part in self._portions(candidates)]
+        return np.concatenate(found)
 
-def build_postings(column: Values) -> Postings:
-    """The postings of a text property."""
+    def _portions(self, texts: Ints) -> Iterator[Ints]:
+        """The texts in portions of not too many words together."""
+        ends = np.cumsum(self.bounds[texts + 1] - self.bounds[texts])
+        cuts = np.searchsorted(ends, np.arange(PHRASE_WORDS, ends[-1], PHRASE_WORDS))
+        yield from (part for part in np.split(texts, cuts) if len(part))
+
+    def _in_sequence(self, texts: Ints, wanted: Sequence[tuple[int, int]]) -> Ints:
+        sizes = self.bounds[texts + 1] - self.bounds[texts]
+        before = np.cumsum(sizes) - sizes
+        owner = np.repeat(np.arange(len(texts)), sizes)
+        places = np.arange(len(owner)) + (self.bounds[texts] - before)[owner]
+        stems = self.stem_of[self.sequence[places]]
+        at = np.flatnonzero(stems == wanted[0][1])
+        for distance, item in wanted[1:]:
+            at = at[at + distance < len(owner)]
+            fits = (stems[at + distance] == item) & (owner[at + distance] == owner[at])
+            at = at[fits]
+        return np.asarray(texts[sets.unique(owner[at])])
+
+
+def build_postings(texts: pa.Array) -> Postings:
+    """The postings of some texts."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts: pa.Array = column.to_arrow()
     lists = split_words(texts)
-    parents = pc.list_parent_indices(lists).to_numpy()
+    parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
     encoded = lists.flatten().dictionary_encode()
-    words = encoded.dictionary.to_pylist()
+    words = encoded.dictionary
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    real = np.array([bool(word) for word in words], dtype=bool)
-    if not real.all():
-        keep = real[codes] if len(codes) else np.zeros(0, dtype=bool)
-        parents, codes = parents[keep], codes[keep]
-    counted = np.array([word not in STOP_WORDS for word in words], dtype=bool)
-    lengths = np.bincount(
-        parents[counted[codes]] if len(codes) else parents, minlength=len(texts)
-    ).astype(np.int32)
-    valid = column.is_valid()
-    if valid is not None:
-        lengths[~valid] = -1
-    keys, counts = np.unique(
-        codes.astype(np.int64) * max(1, len(texts)) + parents, return_counts=True
+    nothing = pc.index(words, "").as_py()
+    if nothing >= 0:  # before and after texts that begin or end with no word
+        real = codes != nothing
+        parents, codes = parents[real], codes[real]
+        codes = codes - (codes > nothing)
+        words = pa.concat_arrays([words.slice(0, nothing), words.slice(nothing + 1)])
+    count = len(texts)
+    bounds = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(parents, minlength=count), out=bounds[1:])
+    words = pa.array(words.to_pylist(), type=pa.string())  # with buffers of its own
+    stems, stem_of = _stems(words)
+    lengths = np.bincount(parents[stem_of[codes] >= 0], minlength=count).astype(np.int32)
+    lengths[~np.asarray(texts.is_valid().to_numpy(zero_copy_only=False))] = -1
+    keys = np.sort(codes.astype(np.int64) * max(1, count) + parents)
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    keys, counts = keys[first], np.diff(first, append=len(keys))
+    starts = np.searchsorted(keys, np.arange(len(words) + 1) * max(1, count))
+    found = (keys % max(1, count)).astype(np.int32)
+    sequence = codes.astype(np.int32, copy=False)
+    return Postings(
+        words, stems, stem_of, starts, found, counts.astype(np.int32), sequence, bounds, lengths
     )
-    word_of = keys // max(1, len(texts))
-    starts = np.searchsorted(word_of, np.arange(len(words) + 1))
-    found = (keys % max(1, len(texts))).astype(np.int32)
-    return Postings(tuple(words), starts, found, counts.astype(np.int32), lengths)
+
+
+def _stems(words: pa.Array) -> tuple[pa.Array, Ints]:
+    """Different stems, and which of them each word has."""
+    import pyarrow as pa
+
+    places: dict[str, int] = {}
+    found = np.full(len(words), -1, dtype=np.int32)
+    for at, word in enumerate(words.to_pylist()):
+        if word not in STOP_WORDS:
+            found[at] = places.setdefault(stem(word), len(places))
+    return pa.array(list(places), type=pa.string()), found

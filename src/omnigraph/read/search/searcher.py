@@ -22,14 +22,13 @@ from omnigraph.query.expressions import (
     PropertyOf,
     TextMatch,
 )
-from omnigraph.read import sets
 from omnigraph.read.probe import TooWide
 from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Mask, Values
 
 if TYPE_CHECKING:
     from omnigraph.embed import Embedder
-    from omnigraph.read.search.postings import Postings
+    from omnigraph.read.search.text import Texts
     from omnigraph.read.search.vectors import Vectors
 
 
@@ -41,25 +40,23 @@ class Searcher:
     embedder: Callable[[], Embedder]
     fused: dict[Fusion, dict[int, float]] = field(default_factory=dict)
     _queries: dict[Nearest, Any] = field(default_factory=dict)
+    _relevances: dict[Bm25, tuple[Ints, Ints]] = field(default_factory=dict)
 
     # Conditions
 
     def matches(self, search: TextMatch, table: object, entities: Ints) -> Mask:
         """Which entities a text search finds."""
-        from omnigraph.read.search import text
-
         cached = _cached(table)
         query = self._given(search.query)
         if query is None:
             return np.zeros(len(entities), dtype=bool)
-        postings = _postings(cached, search.field)
+        texts = _texts(cached, search.field)
         if search.function == "search":
-            found = text.any_term(postings, query)
+            found = texts.any_term(query)
         elif search.function == "match_text":
-            texts = cached.column(search.field.property).to_arrow()
-            found = text.phrase(postings, query, texts)
+            found = texts.phrase(query)
         else:
-            found = text.nearly(postings, query, self._edits(search))
+            found = texts.nearly(query, self._edits(search))
         if search.negated:
             found = ~found
         return np.asarray(found[entities])
@@ -105,7 +102,9 @@ class Searcher:
         """The candidates that can be among the best; those without a score never are."""
         cached = _cached(table)
         if isinstance(ranking, Bm25):
-            return candidates[sets.among(candidates, self._relevance(ranking, cached)[0])]
+            matches = np.zeros(cached.rows, dtype=bool)
+            matches[self._relevance(ranking, cached)[0]] = True
+            return np.asarray(candidates[matches[candidates]])
         query = self.query_vector(ranking, cached)
         if query is None:
             return candidates[:0]
@@ -116,12 +115,15 @@ class Searcher:
         return vectors.possible_nearest(query, present, count) if count else present[:0]
 
     def _relevance(self, ranking: Bm25, table: CachedTable) -> tuple[Ints, Ints]:
-        from omnigraph.read.search import text
-
-        query = self._given(ranking.query)
-        if query is None:
-            return np.array([], dtype=np.int64), np.array([])
-        return text.relevance(_postings(table, ranking.field), query)
+        """The entities that match, in order, and their scores."""
+        found = self._relevances.get(ranking)
+        if found is None:
+            query = self._given(ranking.query)
+            found = np.array([], dtype=np.int64), np.array([])
+            if query is not None:
+                found = _texts(table, ranking.field).relevance(query)
+            self._relevances[ranking] = found
+        return found
 
     def query_vector(self, ranking: Nearest, table: CachedTable) -> Any:
         """The vector that is searched for, embedded if it was given as a text."""
@@ -149,11 +151,10 @@ def _cached(table: object) -> CachedTable:
     return table
 
 
-def _postings(table: CachedTable, field: PropertyOf) -> Postings:
-    from omnigraph.read.search.postings import build_postings
+def _texts(table: CachedTable, field: PropertyOf) -> Texts:
+    from omnigraph.read.search.obtain import searchable_texts
 
-    key = f"{table.key}/postings/{field.property}"
-    return table.cache.get(key, lambda: build_postings(table.column(field.property)))
+    return searchable_texts(table, field.property)
 
 
 def _vectors(table: CachedTable, field: PropertyOf) -> Vectors:

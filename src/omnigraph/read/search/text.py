@@ -7,15 +7,15 @@ equal scores.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from omnigraph.read import sets
-from omnigraph.read.search.analyze import STOP_WORDS, Term, split_words, terms_of
-from omnigraph.read.search.postings import Postings
-from omnigraph.read.search.stem import stem
+from omnigraph.frozen import frozen
+from omnigraph.read.search.analyze import terms_of
+from omnigraph.read.search.postings import Postings, build_postings
+from omnigraph.read.succession import FRESH_SHARE, Succession
 from omnigraph.read.values import Ints, Mask
 
 if TYPE_CHECKING:
@@ -25,94 +25,135 @@ BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
 
 
-def any_term(postings: Postings, query: str) -> Mask:
-    """Texts that hold at least one term of the query."""
-    found = np.zeros(len(postings.lengths), dtype=bool)
-    for item in {term.stem for term in terms_of(query)}:
-        found[postings.texts_of(postings.by_stem.get(item, []))[0]] = True
-    return found
+@frozen
+class Part:
+    """Postings of some texts, and where each of those is now: -1 for one that is gone; None means
+    where it was.
+    """
+
+    postings: Postings
+    places: Ints | None = None
+
+    def now(self, texts: Ints) -> Ints:
+        """Where texts of the postings are, some of them perhaps -1."""
+        return texts if self.places is None else self.places[texts]
+
+    def after(self, delta: Succession) -> Ints | None:
+        """Where every text is in a later version."""
+        return delta.places if self.places is None else delta.now(self.places)
 
 
-def relevance(postings: Postings, query: str) -> tuple[Ints, Ints]:
-    """The texts that match, in order, and their scores."""
-    scores = np.zeros(len(postings.lengths), dtype=np.float64)
-    matched = np.zeros(len(postings.lengths), dtype=bool)
-    total = int(postings.present.sum())
-    for item in sorted({term.stem for term in terms_of(query)}):
-        texts, counts = postings.texts_of(postings.by_stem.get(item, []))
-        if not len(texts):
-            continue
-        weight = math.log(1 + (total - len(texts) + 0.5) / (len(texts) + 0.5))
-        length = postings.lengths[texts] / postings.average_length
-        scale = BM25_K1 * (1 - BM25_B + BM25_B * length)
-        scores[texts] += weight * counts * (BM25_K1 + 1) / (counts + scale)
-        matched[texts] = True
-    places = np.flatnonzero(matched)
-    return places, scores[places]
+@frozen(slots=False)
+class Texts:
+    """One text property of all entities of a type, to be searched: in two parts when some texts
+    were written since the first one was made.
+    """
 
+    rows: int
+    parts: tuple[Part, ...]
+    fresh: pa.Array | None = None
+    """The texts of the second part."""
 
-def phrase(postings: Postings, query: str, texts: pa.Array) -> Mask:
-    """Texts that hold the terms of the query one after the other."""
-    import pyarrow as pa
+    @classmethod
+    def of(cls, postings: Postings) -> Texts:
+        return cls(len(postings.lengths), (Part(postings),))
 
-    found = np.zeros(len(postings.lengths), dtype=bool)
-    terms = terms_of(query)
-    if not terms:
+    def after(self, delta: Succession, fresh: pa.Array, rows: int) -> Texts | None:
+        """The same for a later version with so many rows, some of them with fresh texts; None when
+        too much is new.
+        """
+        import pyarrow as pa
+
+        root, *more = self.parts
+        parts = [Part(root.postings, root.after(delta))]
+        places = delta.fresh
+        for part in more:
+            now = part.after(delta)
+            assert now is not None
+            assert self.fresh is not None
+            exists = now >= 0
+            places = np.concatenate((now[exists], places))
+            fresh = pa.concat_arrays([self.fresh.filter(pa.array(exists)), fresh])
+        if len(fresh) * FRESH_SHARE > rows:
+            return None
+        if len(fresh):
+            parts.append(Part(build_postings(fresh), places))
+        return Texts(rows, tuple(parts), fresh)
+
+    @property
+    def nbytes(self) -> int:
+        places = sum(int(p.places.nbytes) for p in self.parts if p.places is not None)
+        return sum(part.postings.nbytes for part in self.parts) + places + 4 * self.rows
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """The words of each text; -1 for none at all."""
+        found = np.full(self.rows, -1, dtype=np.int32)
+        for part in self.parts:
+            lengths = part.postings.lengths
+            places = part.now(np.arange(len(lengths)))
+            found[places[places >= 0]] = lengths[places >= 0]
         return found
-    candidates: Ints | None = None
-    for item in {term.stem for term in terms}:
-        holding = postings.texts_of(postings.by_stem.get(item, []))[0]
-        candidates = holding if candidates is None else candidates[sets.among(candidates, holding)]
-    assert candidates is not None
-    if len(terms) == 1:
-        found[candidates] = True
+
+    @cached_property
+    def _present(self) -> int:
+        return int(np.count_nonzero(self.lengths >= 0))
+
+    @cached_property
+    def _average_length(self) -> float:
+        lengths = self.lengths[self.lengths >= 0]
+        return float(lengths.mean()) if len(lengths) else 0.0
+
+    def any_term(self, query: str) -> Mask:
+        """Texts that hold at least one term of the query."""
+        found = np.zeros(self.rows, dtype=bool)
+        for item in {term.stem for term in terms_of(query)}:
+            found[self._holding(item)[0]] = True
         return found
-    lists = split_words(texts.take(pa.array(candidates))).to_pylist()
-    hits = [_has_sequence(words, terms) for words in lists]
-    found[candidates[np.array(hits, dtype=bool)]] = True
-    return found
 
+    def _holding(self, item: str) -> tuple[Ints, Ints]:
+        """The texts that hold a stem, and how often."""
+        pairs = []
+        for part in self.parts:
+            texts, counts = part.postings.holding(item)
+            texts = part.now(texts)
+            exists = texts >= 0
+            pairs.append((texts[exists], counts[exists]))
+        texts, counts = (np.concatenate(column) for column in zip(*pairs, strict=True))
+        return texts, counts
 
-def _has_sequence(words: list[str], terms: list[Term]) -> bool:
-    stems = [None if word in STOP_WORDS else stem(word) for word in words if word]
-    first = terms[0].place
-    wanted = [(term.place - first, term.stem) for term in terms]
-    last = wanted[-1][0]
-    return any(
-        all(stems[at + offset] == item for offset, item in wanted)
-        for at in range(len(stems) - last)
-    )
+    def relevance(self, query: str) -> tuple[Ints, Ints]:
+        """The texts that match, in order, and their scores."""
+        scores = np.zeros(self.rows, dtype=np.float64)
+        matched = np.zeros(self.rows, dtype=bool)
+        for item in sorted({term.stem for term in terms_of(query)}):
+            texts, counts = self._holding(item)
+            if not len(texts):
+                continue
+            weight = math.log(1 + (self._present - len(texts) + 0.5) / (len(texts) + 0.5))
+            length = self.lengths[texts] / self._average_length
+            scale = BM25_K1 * (1 - BM25_B + BM25_B * length)
+            scores[texts] += weight * counts * (BM25_K1 + 1) / (counts + scale)
+            matched[texts] = True
+        places = np.flatnonzero(matched)
+        return places, scores[places]
 
+    def phrase(self, query: str) -> Mask:
+        """Texts that hold the terms of the query one after the other."""
+        found = np.zeros(self.rows, dtype=bool)
+        terms = terms_of(query)
+        if terms:
+            wanted = [(term.place - terms[0].place, term.stem) for term in terms]
+            for part in self.parts:
+                texts = part.now(part.postings.with_phrase(wanted))
+                found[texts[texts >= 0]] = True
+        return found
 
-def nearly(postings: Postings, query: str, edits_max: int) -> Mask:
-    """Texts with a word that differs from a word of the query by at most so many edits."""
-    found = np.zeros(len(postings.lengths), dtype=bool)
-    wanted = {term.word for term in terms_of(query)}
-    words = [
-        at
-        for at, word in enumerate(postings.words)
-        if word and word not in STOP_WORDS and _is_near(word, wanted, edits_max)
-    ]
-    found[postings.texts_of(words)[0]] = True
-    return found
-
-
-def _is_near(word: str, wanted: Iterable[str], edits_max: int) -> bool:
-    return any(
-        abs(len(word) - len(other)) <= edits_max and edits(word, other, edits_max) <= edits_max
-        for other in wanted
-    )
-
-
-def edits(first: str, second: str, stop_at: int) -> int:
-    """Insertions, deletions and replacements between two words; more than ``stop_at`` is enough."""
-    if first == second:
-        return 0
-    row = list(range(len(second) + 1))
-    for at, letter in enumerate(first, start=1):
-        above, row = row, [at]
-        for column, other in enumerate(second, start=1):
-            row.append(min(above[column] + 1, row[-1] + 1, above[column - 1] + (letter != other)))
-        if min(row) > stop_at:
-            return stop_at + 1
-    return row[-1]
+    def nearly(self, query: str, edits_max: int) -> Mask:
+        """Texts with a word that differs from a word of the query by at most so many edits."""
+        found = np.zeros(self.rows, dtype=bool)
+        for word in {term.word for term in terms_of(query)}:
+            for part in self.parts:
+                texts = part.now(part.postings.holding_nearly(word, edits_max))
+                found[texts[texts >= 0]] = True
+        return found

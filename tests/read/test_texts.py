@@ -1,0 +1,180 @@
+"""Searchable texts: carried over to later versions, kept in files, forgotten when they must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.read.cache import Cache
+from omnigraph.read.engine import Reader
+from omnigraph.read.search import obtain, postings, text
+from omnigraph.read.store import ArrayStore
+from tests.graphs import repository
+
+SCHEMA = "node Page { slug: String @key  body: String?  year: I32 }"
+WORDS = ["kettle", "kettles", "tea", "the", "boiling", "boiled", "cup", "Straße", "tin"]
+PAGES = 200
+QUERIES = [
+    'match { $p: Page  search($p.body, "kettle tin") } return { $p.slug as slug }',
+    'match { $p: Page  match_text($p.body, "boiling the kettle") } return { $p.slug as slug }',
+    'match { $p: Page  match_text($p.body, "cup tea") } return { $p.slug as slug }',
+    'match { $p: Page  fuzzy($p.body, "kettel", 2) } return { $p.slug as slug }',
+    """match { $p: Page  $p.year >= 3 } return { $p.slug as slug, bm25($p.body, "tea cups") as s }
+       order { bm25($p.body, "tea cups") } limit 20""",
+]
+
+
+def _text(rng: Random) -> str | None:
+    if rng.random() < 0.1:
+        return None
+    return " ".join(rng.choices(WORDS, k=rng.randrange(9)))
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    rng = Random(1)
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    with graph.write() as w:
+        for at in range(PAGES):
+            w.insert("Page", {"slug": f"p{at}", "body": _text(rng), "year": at % 7})
+    return graph
+
+
+def _reader(graph: Graph, store: ArrayStore | None = None) -> Reader:
+    return Reader(repository(graph), cache=Cache(1 << 26), store=store)
+
+
+def _answers(reader: Reader) -> list[Any]:
+    return [reader.query(f"query q() {{ {body} }}").rows() for body in QUERIES]
+
+
+def _change(graph: Graph, rng: Random, at: int) -> None:
+    """One small write: pages come, change, lose their text or go."""
+    slugs = [
+        row["s"] for row in graph.query("query q() { match { $p: Page } return { $p.slug as s } }")
+    ]
+    kind = rng.choice(("insert", "update", "delete", "several"))
+    if kind == "delete":
+        graph.mutate(
+            "query q($s: String) { delete Page where slug = $s }", params={"s": rng.choice(slugs)}
+        )
+        return
+    with graph.write() as w:
+        if kind in ("insert", "several"):
+            w.insert("Page", {"slug": f"n{at}", "body": _text(rng), "year": 5})
+        if kind in ("update", "several"):
+            for slug in rng.sample(slugs, 2):
+                w.update("Page", slug, {"body": _text(rng)})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_carried_over_finds_what_is_made_anew_finds(
+    graph: Graph, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = Random(seed)
+    warm = _reader(graph)
+    _answers(warm)
+    for at in range(8):
+        _change(graph, rng, at)
+        expected = _answers(_reader(graph))
+        with monkeypatch.context() as patch:
+            patch.setattr(obtain, "build_postings", _not_again)
+            assert _answers(warm) == expected, f"step {at}"
+
+
+def _not_again(*_: object) -> None:
+    raise AssertionError("all texts were split into words again")
+
+
+def test_what_is_new_is_gathered_until_it_is_too_much(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm = _reader(graph)
+    _answers(warm)
+    sizes: list[int] = []
+    build = postings.build_postings
+
+    def noted(texts: Any) -> Any:
+        sizes.append(len(texts))
+        return build(texts)
+
+    monkeypatch.setattr(text, "build_postings", noted)
+    monkeypatch.setattr(obtain, "build_postings", noted)
+    for at in range(40):
+        with graph.write() as w:
+            w.insert("Page", {"slug": f"m{at}", "body": "tea in a tin", "year": 1})
+        _answers(warm)
+    assert sizes[:3] == [1, 2, 3]
+    assert max(sizes) > PAGES, "everything anew when an eighth of it was new"
+    assert max(size for size in sizes if size < PAGES) * 8 <= PAGES + 40
+    assert _answers(warm) == _answers(_reader(graph))
+
+
+def test_another_process_finds_the_words_of_large_types(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(obtain, "KEPT_ROWS_MIN", 1)
+    store = ArrayStore(tmp_path / "cache")
+    expected = _answers(_reader(graph, store))
+    assert list(store.directory.glob("*/*"))
+    monkeypatch.setattr(obtain, "build_postings", _not_again)
+    again = _reader(graph, store)
+    assert _answers(again) == expected
+    assert again.cache.peek(f"{again.newest('main').nodes('Page').key}/column/body/String?") is None
+
+
+def test_a_property_with_the_name_of_another_is_not_taken_for_it(graph: Graph) -> None:
+    warm = _reader(graph)
+    _answers(warm)
+    renamed = SCHEMA.replace("body: String?", 'old: String? @rename_from("body")')
+    graph.apply_schema(renamed)
+    graph.apply_schema(
+        renamed.replace("year", "body: String?  year"), backfill={"Page.body": "tea"}
+    )
+    assert _answers(warm) == _answers(_reader(graph))
+    tea = 'query q() { match { $p: Page  search($p.body, "tea") } return { count($p) as n } }'
+    assert warm.query(tea).rows() == [{"n": PAGES}]
+
+
+def test_words_of_what_was_removed_for_good_are_in_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(obtain, "KEPT_ROWS_MIN", 1)
+    where = tmp_path / "cache"
+    monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(where))
+    search = (
+        'query q() { match { $p: Page  search($p.body, "hunter2") } return { count($p) as n } }'
+    )
+
+    def held() -> bool:
+        return any(b"hunter2" in path.read_bytes() for path in where.glob("*/*"))
+
+    def filled(name: str) -> Graph:
+        graph = omnigraph.init(tmp_path / name, SCHEMA)
+        with graph.write() as w:
+            w.insert("Page", {"slug": "a", "body": "hunter2 is my secret", "year": 1})
+            w.insert("Page", {"slug": "b", "body": "tea", "year": 1})
+        assert graph.query(search).rows() == [{"n": 1}]
+        assert held()
+        return graph
+
+    graph = filled("purged")
+    graph.purge("node", "Page", "a", confirm=True)
+    assert not held()
+    assert graph.query(search).rows() == [{"n": 0}]
+    filled("dropped").apply_schema(SCHEMA.replace("body: String?", ""), allow_data_loss=True)
+    assert not held()
+
+
+def test_counting_and_searching_load_no_column(graph: Graph) -> None:
+    reader = _reader(graph)
+    reader.query(
+        'query q() { match { $p: Page  search($p.body, "tea") } return { count($p) as n } }'
+    )
+    nodes = reader.newest("main").nodes("Page")
+    assert not any(nodes.has_columns([name]) for name in ("id", "slug", "year"))
