@@ -51,6 +51,14 @@ def test_kv_has_a_block_for_each_row(inline: Program, people: Path) -> None:
     assert done.out.splitlines()[1:4] == ["row 1", "p.name: ana", "p.age: 30"]
 
 
+def test_who_names_the_nearest_is_one_of_two(inline: Program, people: Path) -> None:
+    for how in ("exact", "indexed"):
+        assert inline("query", "--uri", str(people), "-e", AGES, "--nearest", how).code == 0
+    done = inline("query", "--uri", str(people), "-e", AGES, "--nearest", "roughly")
+    assert done.code == 1
+    assert "exact or indexed" in done.err
+
+
 def test_json_is_the_envelope(inline: Program, people: Path) -> None:
     done = inline("query", "--uri", str(people), "-e", AGES, "--branch", "feature/x", "--json")
     assert done.json["target"] == {"branch": "feature/x", "snapshot": None}

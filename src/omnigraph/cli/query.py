@@ -46,6 +46,10 @@ def query(
     form: Annotated[
         str | None, _option("--format", "FORMAT", f"One of {', '.join(FORMATS)}.")
     ] = None,
+    nearest: Annotated[
+        str | None,
+        _option("--nearest", "HOW", "exact, or indexed: quicker, but some may be missed."),
+    ] = None,
     analyze: Annotated[bool, option("--analyze", help=ANALYZE_HELP)] = False,
     timeout_ms: Annotated[
         str | None, _option("--timeout-ms", "MS", "Give the query up after so long.")
@@ -59,6 +63,8 @@ def query(
     if branch is not None and snapshot is not None:
         raise InvalidInput("--branch and --snapshot exclude each other", remedy="Keep one of them.")
     chosen = _format(form, call.flags.json)
+    if nearest not in (None, "exact", "indexed"):
+        raise InvalidInput(f"--nearest is {nearest!r}", remedy="Use exact or indexed.")
     given = _parameters(params, params_file)
     location = call.address(uri)
     # Not through a ``Graph``: half of a short query's time would go into importing what writes.
@@ -66,7 +72,12 @@ def query(
     from omnigraph.read.engine import Reader, ReadOptions
 
     reader = Reader(Repository.open(location))
-    options = ReadOptions(limits=_limits(timeout_ms, rows_max), profile=analyze, file=label)
+    options = ReadOptions(
+        limits=_limits(timeout_ms, rows_max),
+        nearest="indexed" if nearest == "indexed" else "exact",
+        profile=analyze,
+        file=label,
+    )
     found = reader.query(source, name, given, branch, snapshot, options)
     if analyze:
         return Result(found.profile_json(), found.profile_lines())

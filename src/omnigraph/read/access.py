@@ -15,6 +15,7 @@ from omnigraph.query.expressions import (
     Bm25,
     EntityType,
     Expression,
+    Nearest,
     PropertyOf,
     TextMatch,
     WholeEntity,
@@ -84,8 +85,8 @@ def _expression_use(
     if counts_rows(expression):
         return
     parts = list(walk(expression))
-    # A text that is searched is read where its words are not known yet, and not otherwise.
-    searched = [part.field for part in parts if isinstance(part, TextMatch | Bm25)]
+    # What is searched is read by the search, unless it knows it already or an index does.
+    searched = [part.field for part in parts if isinstance(part, TextMatch | Bm25 | Nearest)]
     for part in parts:
         if isinstance(part, PropertyOf) and not any(part is field for field in searched):
             found.setdefault(kinds[part.variable].key, set()).add(part.property)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from omnigraph.errors import InvalidInput, OmnigraphError, ResourceLimit
 from omnigraph.frozen import frozen
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from omnigraph.read.explain import Explanation
     from omnigraph.read.order import SortColumn
 
+NearestMode = Literal["exact", "indexed"]
+
 VARIABLES_MAX: Final = 500
 """Nodes and edges that one query may ask for: finding a good order takes their square."""
 PREPARED_MAX: Final = 512
@@ -60,12 +62,17 @@ SNAPSHOTS_MAX: Final = 64
 
 @frozen
 class ReadOptions:
-    """How to run a query; what it answers does not depend on any of it but ``entity_form``."""
+    """How to run a query; what it answers does not depend on any of it but ``entity_form`` and,
+    where an index is asked for the ``nearest``, on what that finds.
+    """
 
     limits: Limits = field(default_factory=Limits)
     entity_form: EntityForm = "object"
     parameter_mode: ParameterMode = "standard"
     access: Access = "auto"
+    nearest: NearestMode = "exact"
+    """``indexed`` lets a vector index name the nearest: quick in very many, but some may be missed.
+    Where there is no index it is exact all the same."""
     profile: bool = False
     file: str = "<query>"
     """What messages call the text."""
@@ -337,7 +344,8 @@ class _Run:
     def _answer(
         self, tables: SnapshotTables | ProbingTables, now_ms: int, profile: Profile
     ) -> list[Answer]:
-        searcher = Searcher(self.bound.values, self.reader.embedder)
+        by_index = self.options.nearest == "indexed"
+        searcher = Searcher(self.bound.values, self.reader.embedder, by_index)
         by_variable = tables.by_variable(self.plan.pattern)
         evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher)
         matcher = Matcher(tables, evaluator, self.guard, profile)

@@ -54,6 +54,26 @@ class Ends:
         return int(self.source.nbytes + self.target.nbytes)
 
 
+@frozen
+class Addresses:
+    """Where the rows of a table are stored, sorted, and their ordinals."""
+
+    stored: Ints
+    order: Ints
+
+    @classmethod
+    def of(cls, addresses: Ints) -> Addresses:
+        order = np.argsort(addresses, kind="stable").astype(np.int32)
+        return cls(addresses[order], order)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.stored.nbytes + self.order.nbytes)
+
+    def ordinals(self, addresses: Ints) -> Ints:
+        return np.asarray(self.order[np.searchsorted(self.stored, addresses)])
+
+
 class Recent:
     """For which version of each table a structure was made last. Thread-safe and bounded."""
 
@@ -161,6 +181,15 @@ class CachedTable:
 
     def ids(self, ordinals: Ints) -> pa.Array:
         return self.gather("id", ordinals).to_arrow()
+
+    def ordinals_at(self, found: pa.Table) -> Ints:
+        """The ordinals of rows that were read with their addresses."""
+        places: Addresses = self.cache.get(f"{self.key}/addresses", self._read_addresses)
+        return places.ordinals(np.asarray(found["_rowaddr"].to_numpy()))
+
+    def _read_addresses(self) -> Addresses:
+        stored = self.open().scan([], with_row_address=True)
+        return Addresses.of(np.asarray(stored["_rowaddr"].to_numpy()))
 
     def positions(self, ordinals: Ints) -> Ints:
         """Where entities stand in storage order: numbers that sort like it."""

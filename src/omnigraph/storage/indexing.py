@@ -19,6 +19,7 @@ PAGES_AIM = 4096
 """Pages of a look-up index. The first look-up reads the bounds of all pages and then one page for
 every value, so that neither may be large."""
 PAGE_ROWS_MIN, PAGE_ROWS_MAX = 512, 4096
+VECTOR_INDEX = "IVF_FLAT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,11 @@ def _options(table: PinnedTable, spec: IndexSpec) -> dict[str, Any]:
 def lookup_index(column: str) -> str:
     """The name of the index that serves look-ups by a column."""
     return IndexSpec(column, "BTREE").name
+
+
+def vector_index(column: str) -> str:
+    """The name of the index over the vectors of a column."""
+    return IndexSpec(column, VECTOR_INDEX).name
 
 
 def stage_drop_indexes(

@@ -173,6 +173,24 @@ class PinnedTable:
                 batch_size=batch_rows,
             ).to_table()
 
+    def nearest(self, column: str, query: Any, count: int, probes: int, metric: str) -> pa.Table:
+        """Rows whose vectors are near, with their vectors and addresses: from so many partitions
+        of the index, and from all rows that it does not cover.
+        """
+        self.counters.scans += 1
+        asked = {
+            "column": column,
+            "q": query,
+            "k": count,
+            "metric": metric,
+            "minimum_nprobes": probes,
+            "maximum_nprobes": probes,
+        }
+        with translated(f"searching {self.ref.path}"):
+            return self.dataset.scanner(
+                columns=[column, "_distance"], nearest=asked, with_row_address=True
+            ).to_table()
+
     def take(self, row_ids: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
         """Rows by their stable row ids, in that order: costs what they are, not the table."""
         self.counters.scans += 1

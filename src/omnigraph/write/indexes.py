@@ -19,6 +19,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.indexing import (
+    VECTOR_INDEX,
     Build,
     BuiltIndex,
     IndexSpec,
@@ -85,7 +86,7 @@ def _property_indexes(kind: NodeType | EdgeType, name: str) -> Iterator[IndexSpe
     type_, how = kind.properties[name].type, kind.properties[name].vector
     if type_.is_vector:
         options = (("metric", how.metric), ("num_partitions", how.partitions))
-        yield IndexSpec(name, "IVF_FLAT", options)
+        yield IndexSpec(name, VECTOR_INDEX, options)
     elif type_.is_single:
         yield IndexSpec(name, "BTREE")
         searched = (name,) in kind.indexes and name not in kind.key_properties

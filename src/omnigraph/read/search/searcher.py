@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from omnigraph.query.expressions import (
     PropertyOf,
     TextMatch,
 )
+from omnigraph.read import sets
 from omnigraph.read.probe import TooWide
 from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Mask, Values
@@ -32,15 +33,23 @@ if TYPE_CHECKING:
     from omnigraph.read.search.vectors import Vectors
 
 
+_NOTHING: Final[tuple[Ints, Ints]] = np.array([], dtype=np.int64), np.array([])
+
+
 @frozen
 class Searcher:
-    """``embedder`` is asked for only when a text has to become a vector."""
+    """``embedder`` is asked for only when a text has to become a vector. ``by_index``: an index may
+    name the nearest, where there is one.
+    """
 
     parameters: Mapping[str, Any]
     embedder: Callable[[], Embedder]
+    by_index: bool = False
     fused: dict[Fusion, dict[int, float]] = field(default_factory=dict)
     _queries: dict[Nearest, Any] = field(default_factory=dict)
     _relevances: dict[Bm25, tuple[Ints, Ints]] = field(default_factory=dict)
+    _near: dict[Nearest, tuple[Ints, Ints]] = field(default_factory=dict)
+    """What an index found: entities in order, and how far they are."""
 
     # Conditions
 
@@ -93,6 +102,9 @@ class Searcher:
         query = self.query_vector(ranking, cached)
         if query is None:
             return Values(SCORE, np.zeros(len(entities)), np.zeros(len(entities), dtype=bool))
+        near, distances = self._near.get(ranking, _NOTHING)
+        if len(near) and sets.among(entities, near).all():
+            return Values(SCORE, distances[np.searchsorted(near, entities)])
         vectors = _vectors(cached, ranking.field)
         return Values(SCORE, vectors.distances(query, entities), vectors.present(entities))
 
@@ -108,6 +120,13 @@ class Searcher:
         query = self.query_vector(ranking, cached)
         if query is None:
             return candidates[:0]
+        if self.by_index and count:
+            from omnigraph.read.search.indexed import nearest_by_index
+
+            found = nearest_by_index(cached, ranking.field.property, query, candidates, count)
+            if found is not None:
+                self._near[ranking] = found
+                return found[0]
         vectors = _vectors(cached, ranking.field)
         present = candidates[vectors.present(candidates)]
         if count is None:
@@ -119,9 +138,7 @@ class Searcher:
         found = self._relevances.get(ranking)
         if found is None:
             query = self._given(ranking.query)
-            found = np.array([], dtype=np.int64), np.array([])
-            if query is not None:
-                found = _texts(table, ranking.field).relevance(query)
+            found = _NOTHING if query is None else _texts(table, ranking.field).relevance(query)
             self._relevances[ranking] = found
         return found
 

@@ -20,6 +20,9 @@ CHUNK_ROWS: Final = 8_192
 """Vectors that are widened to 64 bits at a time."""
 ESTIMATE_ROWS_MIN: Final = 20_000
 """Fewer vectors are measured one by one."""
+GATHER_SHARE: Final = 4
+"""When less than one in so many vectors are asked about, those are gathered; otherwise all are
+multiplied, which is quicker."""
 _SINGLE_EPSILON: Final = 2.0**-23
 
 
@@ -66,9 +69,12 @@ class Vectors:
         if len(rows) < ESTIMATE_ROWS_MIN or count >= len(rows):
             return rows
         single = query.astype(np.float32)
-        every = len(rows) == len(self.matrix)
-        products = self.matrix @ single if every else self.matrix[rows] @ single
-        norms = self._norms if every else self._norms[rows]
+        if len(rows) * GATHER_SHARE < len(self.matrix):
+            products, norms = self.matrix[rows] @ single, self._norms[rows]
+        else:
+            products, norms = self.matrix @ single, self._norms
+            if len(rows) < len(self.matrix):
+                products, norms = products.take(rows), norms.take(rows)
         estimate, scale = self._estimated(norms, products, float(np.linalg.norm(query)))
         error = 8 * self.matrix.shape[1] * _SINGLE_EPSILON * scale
         bound = np.partition(estimate, count - 1)[count - 1] + 2 * error
