@@ -9,7 +9,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := src tests examples benchmarks
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-# A command starts several times faster when Python may keep what it compiled.
+# A command starts several times faster when Python may keep what it compiled; set-up compiles everything, for shells
+# that forbid it.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test check crash oracle models bench soak docs format clean
@@ -24,7 +25,8 @@ $(READY): pyproject.toml uv.lock
 	  || { echo "Omnigraph needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
-	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --python $(BIN)/python
+	@UV_COMPILE_BYTECODE=1 UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --python $(BIN)/python
+	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
 demo: $(READY)  ## run the main job end to end and show it

@@ -41,7 +41,7 @@ def run() -> dict[str, Any]:
         make_files(folder, nodes, edges)
         Engine("people", "omnigraph", folder, folder).close()
         uri = str(folder / "omnigraph")
-        environment = {**os.environ, "OMNIGRAPH_CACHE_DIR": cache}
+        environment = {**os.environ, "OMNIGRAPH_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": ""}
         numbers = {
             "point_ms": _first(uri, GQ["point"], nodes, environment),
             "hop1_ms": _first(uri, GQ["hop1_out"], nodes, environment),
