@@ -115,6 +115,16 @@ def test_what_is_new_is_gathered_until_it_is_too_much(
     assert _answers(warm) == _answers(_reader(graph))
 
 
+def test_texts_that_are_split_in_parts_are_found_like_all_at_once(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _answers(_reader(graph))
+    assert all(expected)
+    monkeypatch.setattr(postings, "SPLIT_TEXTS", 7)
+    monkeypatch.setattr(postings, "PHRASE_WORDS", 5)
+    assert _answers(_reader(graph)) == expected
+
+
 def test_another_process_finds_the_words_of_large_types(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

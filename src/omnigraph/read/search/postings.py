@@ -27,6 +27,8 @@ _STRINGS: Final = ("words", "stems")
 _NUMBERS: Final = ("stem_of", "starts", "texts", "counts", "sequence", "bounds", "lengths")
 _WORD_BYTES: Final = 60
 """What a word takes beside its letters and postings, roughly: it may become a Python string."""
+SPLIT_TEXTS: Final = 16_384
+"""So many texts are split into words together."""
 PHRASE_WORDS: Final = 1 << 20
 """So many words of texts are looked at together."""
 
@@ -140,36 +142,44 @@ class Postings:
 
 def build_postings(texts: pa.Array) -> Postings:
     """The postings of some texts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    lists = split_words(texts)
-    parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
-    encoded = lists.flatten().dictionary_encode()
-    words = encoded.dictionary
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    nothing = pc.index(words, "").as_py()
-    if nothing >= 0:  # before and after texts that begin or end with no word
-        real = codes != nothing
-        parents, codes = parents[real], codes[real]
-        codes = codes - (codes > nothing)
-        words = pa.concat_arrays([words.slice(0, nothing), words.slice(nothing + 1)])
     count = len(texts)
+    words, sequence, sizes = _words(texts)
     bounds = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(parents, minlength=count), out=bounds[1:])
-    words = pa.array(words.to_pylist(), type=pa.string())  # with buffers of its own
+    np.cumsum(sizes, out=bounds[1:])
+    parents = np.repeat(np.arange(count, dtype=np.int32), sizes)
     stems, stem_of = _stems(words)
-    lengths = np.bincount(parents[stem_of[codes] >= 0], minlength=count).astype(np.int32)
+    lengths = np.bincount(parents[stem_of[sequence] >= 0], minlength=count).astype(np.int32)
     lengths[~np.asarray(texts.is_valid().to_numpy(zero_copy_only=False))] = -1
-    keys = np.sort(codes.astype(np.int64) * max(1, count) + parents)
+    keys = sequence.astype(np.int64) * max(1, count) + parents
+    keys.sort()
     first = np.flatnonzero(np.diff(keys, prepend=-1))
     keys, counts = keys[first], np.diff(first, append=len(keys))
     starts = np.searchsorted(keys, np.arange(len(words) + 1) * max(1, count))
     found = (keys % max(1, count)).astype(np.int32)
-    sequence = codes.astype(np.int32, copy=False)
     return Postings(
         words, stems, stem_of, starts, found, counts.astype(np.int32), sequence, bounds, lengths
     )
+
+
+def _words(texts: pa.Array) -> tuple[pa.Array, Ints, Ints]:
+    """Different words, which of them all texts have one after the other, and how many each has."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts, sizes = [], [np.array([], dtype=np.int64)]
+    for start in range(0, len(texts), SPLIT_TEXTS):  # split words take much more than texts
+        lists = split_words(texts.slice(start, SPLIT_TEXTS))
+        flat, owner = lists.flatten(), pc.list_parent_indices(lists)
+        real = pc.not_equal(flat, "")  # before and after texts that begin or end with no word
+        owners = owner.filter(real).to_numpy(zero_copy_only=False)
+        sizes.append(np.bincount(owners, minlength=len(lists)))
+        parts.append(flat.filter(real).dictionary_encode())
+    if not parts:
+        return pa.array([], type=pa.string()), np.array([], dtype=np.int32), sizes[0]
+    known = pa.chunked_array(parts).unify_dictionaries()
+    codes = [part.indices.to_numpy(zero_copy_only=False) for part in known.chunks]
+    words = pa.array(known.chunks[0].dictionary.to_pylist(), type=pa.string())
+    return words, np.concatenate(codes).astype(np.int32, copy=False), np.concatenate(sizes)
 
 
 def _stems(words: pa.Array) -> tuple[pa.Array, Ints]:
