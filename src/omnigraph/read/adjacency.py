@@ -119,9 +119,21 @@ def build_adjacency(near: Ints, far: Ints, near_count: int) -> Adjacency:
     known = (near >= 0) & (far >= 0)
     if not known.all():
         near, far, edges = near[known], far[known], edges[known]
-    # The edge's position settles ties because the sort is stable and edges come in order.
-    order = np.argsort((near.astype(np.int64) << 32) | far, kind="stable")
+    by_far = _sorted_places(far)
+    order = by_far[_sorted_places(near[by_far])]
     counts = np.bincount(near, minlength=near_count)
     starts = np.zeros(near_count + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
     return Adjacency(starts, far[order].astype(np.int32), edges[order])
+
+
+def _sorted_places(nodes: Ints) -> Ints:
+    """The places of nodes in the order of their numbers, equal ones in their own order.
+
+    Numbers and places are sorted as one number each: several times as quick as ``argsort``.
+    """
+    keys = nodes.astype(np.int64) << 32
+    keys |= np.arange(len(nodes))
+    keys.sort()
+    keys &= 0xFFFFFFFF
+    return keys

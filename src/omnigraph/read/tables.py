@@ -359,5 +359,9 @@ class CachedEdges(CachedTable):
         if not self.rows:
             none = np.array([], dtype=np.int32)
             return Ends(none, none)
+        from concurrent.futures import ThreadPoolExecutor
+
         found = self.open().scan(["src", "dst"])
-        return Ends(self._source.resolve(found["src"]), self._target.resolve(found["dst"]))
+        with ThreadPoolExecutor(1) as other:  # Arrow looks ids up without Python's lock
+            target = other.submit(self._target.resolve, found["dst"])
+            return Ends(self._source.resolve(found["src"]), target.result())
