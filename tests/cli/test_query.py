@@ -51,6 +51,26 @@ def test_kv_has_a_block_for_each_row(inline: Program, people: Path) -> None:
     assert done.out.splitlines()[1:4] == ["row 1", "p.name: ana", "p.age: 30"]
 
 
+def test_separators_of_lines_within_a_string_stay_within_it(inline: Program, people: Path) -> None:
+    text = 'query q() { match { $p: Person } return { "a\u2028b\u0085c" as x } limit 1 }'
+    done = inline("query", "--uri", str(people), "-e", text, "--format", "json")
+    assert json.loads(done.out)["rows"] == [{"x": "a\u2028b\u0085c"}]
+
+
+@pytest.mark.parametrize("flag", ["--timeout-ms", "--max-rows"])
+@pytest.mark.parametrize("number", ["²", "9" * 5_000, "1.5", "x"])
+def test_a_number_is_plain_digits(inline: Program, people: Path, flag: str, number: str) -> None:
+    done = inline("query", "--uri", str(people), "-e", AGES, flag, number)
+    assert done.code == 1
+    assert f"Give {flag} a whole number" in done.err
+
+
+def test_no_branch_is_called_nothing(inline: Program, people: Path) -> None:
+    done = inline("query", "--uri", str(people), "-e", AGES, "--branch", "")
+    assert done.code == 1
+    assert "branch" in done.err
+
+
 def test_who_names_the_nearest_is_one_of_two(inline: Program, people: Path) -> None:
     for how in ("exact", "indexed"):
         assert inline("query", "--uri", str(people), "-e", AGES, "--nearest", how).code == 0

@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
-from omnigraph.read import blockwise, frame, order, scan
+from omnigraph.read import blockwise, evaluate, frame, order, scan
 
 CASES = Path(__file__).parents[1] / "cases" / "read"
 
@@ -44,6 +44,6 @@ def make_graph(
 
 def use_small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """Let frames of more than a few rows be grouped and cut in blocks, like large ones."""
-    for module in (frame, blockwise, order, scan):
+    for module in (frame, blockwise, evaluate, order, scan):
         monkeypatch.setattr(module, "BLOCK_ROWS", rows)
     monkeypatch.setattr(order, "PARTITION_ROWS_MIN", min(rows, 16))

@@ -135,7 +135,8 @@ class Oracle:
 
     def _holds(self, condition: Expression, row: Row) -> bool:
         if isinstance(condition, TextMatch):
-            return self._text_match(condition, row) != condition.negated
+            found = self._text_match(condition, row)
+            return found is not None and found != condition.negated
         assert isinstance(condition, Compare)
         left, right = self._value(condition.left, row), self._value(condition.right, row)
         if left is None or right is None:
@@ -182,13 +183,13 @@ class Oracle:
     def _stems(self, entity: Entity, name: str) -> list[str]:
         return [] if entity[name] is None else [term.stem for term in terms_of(entity[name])]
 
-    def _text_match(self, search: TextMatch, row: Row) -> bool:
+    def _text_match(self, search: TextMatch, row: Row) -> bool | None:
         text, query = (
             row[search.field.variable][search.field.property],
             self._value(search.query, {}),
         )
         if text is None or query is None:
-            return False
+            return None
         held, wanted = terms_of(text), terms_of(query)
         if search.function == "search":
             return bool({term.stem for term in held} & {term.stem for term in wanted})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.read.choice import Access
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.storage.tables import PinnedTable
 from tests.graphs import repository
@@ -106,3 +107,27 @@ def test_a_key_that_is_spelled_otherwise_stays_a_column(
     assert nodes.column(key) is not nodes.column("id")
     text = f"query q() {{ match {{ $x: {kind} }} return {{ $x.{key} as key }} }}"
     assert reader.query(text).rows() == [{"key": DATA[kind][0][key]}]
+
+
+@pytest.mark.parametrize("number", [-(2**63), -(2**31) - 1, -1, 0, 5, 2**31, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("name", ["small", "wide", "high"])
+def test_Q_47_a_number_that_a_column_cannot_hold_is_in_none(
+    tmp_path: Path, name: str, number: int
+) -> None:
+    schema = "node N { k: String @key  small: I32? @index  wide: I64? @unique  high: U64? @index }"
+    graph = omnigraph.init(tmp_path / "g", schema)
+    with graph.write() as w:
+        for at in range(10):
+            w.insert("N", {"k": f"k{at}", "small": at, "wide": at, "high": at})
+        w.insert("N", {"k": "low", "small": -(2**31), "wide": -(2**63), "high": 2**64 - 1})
+    reader = Reader(repository(graph))
+    kind = "I64" if number < 2**63 else "U64"
+    text = f"query q($x: {kind}) {{ match {{ $n: N  $n.{name} = $x }} return {{ $n.k as k }} }}"
+    ways: tuple[Access, ...] = ("probe", "cache")
+    found = [
+        reader.query(text, params={"x": number}, options=ReadOptions(access=access)).rows()
+        for access in ways
+    ]
+    stored = {"small": -(2**31), "wide": -(2**63), "high": 2**64 - 1}[name]
+    expected = [f"k{number}"] if 0 <= number < 10 else ["low"] if number == stored else []
+    assert found == [[{"k": k} for k in expected]] * 2

@@ -23,8 +23,9 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.read.cache import Cache
 from omnigraph.read.engine import Reader, ReadOptions
-from omnigraph.read.limits import Limits
-from tests.read.graphs import load_graph, make_graph
+from omnigraph.read.limits import Guard, Limits
+from omnigraph.read.output import Output
+from tests.read.graphs import load_graph, make_graph, use_small_blocks
 
 ALL = "query q() { match { $c: Curator } return { $c.handle } }"
 
@@ -58,6 +59,26 @@ def test_a_product_that_is_only_counted_is_not_made_at_all(museum: Graph) -> Non
     assert museum.query(text).rows() == [{"n": 4**18}]
 
 
+@pytest.mark.parametrize(
+    "output",
+    ["count($v3) as n", "$v0.k as k, count($v3) as n, sum($v0.v) as s", "$v0.k as k"],
+)
+@pytest.mark.parametrize("clause", ["$v{at}: N", "$v{at} e $v{after}"])
+def test_more_matches_than_a_number_can_say_are_refused(
+    tmp_path: Path, clause: str, output: str
+) -> None:
+    nodes = [{"type": "N", "data": {"k": str(at), "v": at}} for at in range(4)]
+    ends = [(a, b) for a in range(4) for b in range(4)]
+    edges = [{"edge": "E", "from": str(a), "to": str(b), "data": {}} for a, b in ends]
+    graph = make_graph(
+        tmp_path / "g", "node N { k: String @key  v: I32 }\nedge E: N -> N", [*nodes, *edges]
+    )
+    clauses = "  ".join(clause.format(at=at, after=at + 1) for at in range(40))
+    with pytest.raises(ResourceLimit) as failed:
+        graph.query(f"query q() {{ match {{ $v0: N  {clauses} }} return {{ {output} }} }}")
+    assert failed.value.details["actual"] > failed.value.details["limit"] > 0
+
+
 def test_a_negation_that_does_not_fit_is_asked_in_parts(tmp_path: Path) -> None:
     schema = "node N { k: String @key  v: I32 }"
     records = [{"type": "N", "data": {"k": str(at), "v": at}} for at in range(60)]
@@ -83,6 +104,62 @@ def test_a_query_that_takes_too_long_is_given_up(
     with pytest.raises(QueryTimeout) as failed:
         museum.query(ALL, options=ReadOptions(limits=Limits(timeout_ms=100)))
     assert failed.value.details["limit_ms"] == 100
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One item for every time a query asked whether it may go on."""
+    found: list[None] = []
+    check = Guard.check
+
+    def noted(self: Guard) -> None:
+        found.append(None)
+        check(self)
+
+    monkeypatch.setattr(Guard, "check", noted)
+    return found
+
+
+@pytest.mark.parametrize("search", ["search", "fuzzy"])
+def test_a_search_for_many_words_can_be_given_up_between_them(
+    tmp_path: Path, checks: list[None], search: str
+) -> None:
+    graph = load_graph(tmp_path / "g", "doc")
+    words = " ".join(f"word{at}" for at in range(300))
+    body = f"match {{ $p: Page  {search}($p.body, $w) }} return {{ $p.slug }}"
+    graph.query(f"query q($w: String) {{ {body} }}", params={"w": words})
+    assert len(checks) >= 300
+
+
+def test_columns_of_a_large_product_are_compared_in_parts(
+    tmp_path: Path, checks: list[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [{"type": "N", "data": {"k": str(at), "v": at % 7}} for at in range(60)]
+    graph = make_graph(tmp_path / "g", "node N { k: String @key  v: I32 }", records)
+    text = (
+        "query q() { match { $a: N  $b: N  $a.k contains $b.k } return { $a.k as a, $b.k as b } }"
+    )
+    expected = graph.query(text).rows()
+    before = len(checks)
+    use_small_blocks(monkeypatch, rows=100)
+    assert graph.query(text).rows() == expected
+    assert len(checks) - before >= 36
+    assert len(expected) == sum(str(b) in str(a) for a in range(60) for b in range(60))
+
+
+def test_an_answer_that_comes_too_late_is_none(
+    museum: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = threading.Event()
+    answer = Output.answer
+
+    def slow(self: Output, *given: Any) -> Any:
+        late.set()
+        return answer(self, *given)
+
+    monkeypatch.setattr(Output, "answer", slow)
+    with pytest.raises(QueryCancelled):
+        museum.query(ALL, options=ReadOptions(cancelled=late))
 
 
 def test_a_cancelled_query_stops(museum: Graph) -> None:

@@ -39,6 +39,26 @@ def test_Q_67_an_empty_answer_keeps_its_types(museum: Graph) -> None:
     assert pa.types.is_struct(schema.field("c").type)
 
 
+def test_instants_and_whole_numbers_survive_other_libraries(tmp_path: Path) -> None:
+    schema = "node N { k: String @key  at: DateTime?  ats: [DateTime]?  n: I64?  m: U64 }"
+    moment, largest = "2024-02-29T12:34:56.789Z", 2**64 - 1
+    full = {"k": "a", "at": moment, "ats": [moment], "n": 2**53 + 1, "m": largest}
+    records = [{"type": "N", "data": full}, {"type": "N", "data": {"k": "b", "m": 1}}]
+    graph = make_graph(tmp_path / "g", schema, records)
+    text = _query("match { $n: N } return { $n.at, $n.ats, $n.n, $n.m, $n } order { $n.k }")
+    table = graph.query(text).to_arrow()
+    table.validate(full=True)
+    assert [row.isoformat(timespec="milliseconds") for row in table["n.at"].to_pylist()[:1]] == [
+        "2024-02-29T12:34:56.789+00:00"
+    ]
+    frame = graph.query(text).to_pandas()
+    assert frame["n.at"][0].isoformat() == "2024-02-29T12:34:56.789000+00:00"
+    assert str(frame["n.ats"][0][0]) == "2024-02-29T12:34:56.789"
+    assert frame["n"][0]["at"] == frame["n.at"][0]
+    assert (frame["n.n"][0], frame["n.m"][0]) == (2**53 + 1, largest)
+    assert frame["n.n"].isna().tolist() == [False, True]
+
+
 def test_Q_63_whole_entities_can_be_ids(museum: Graph) -> None:
     text = _query('match { $c: Curator { handle: "ana" } } return { $c }')
     assert museum.query(text, options=ReadOptions(entity_form="id")).rows() == [{"c": "ana"}]

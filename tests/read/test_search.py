@@ -149,6 +149,36 @@ def stored(graph: Graph) -> Any:
     return graph._repository.tables.open(graph.snapshot().pin("node:P").ref).dataset
 
 
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("scale", [1e-24, 1e-18, 1e18, 1e25])
+def test_very_long_and_very_short_vectors_are_not_lost(metric: Metric, scale: float) -> None:
+    rng = np.random.default_rng(5)
+    rows = np.arange(ESTIMATE_ROWS_MIN + 1_000)
+    matrix = rng.normal(size=(len(rows), 2)).astype(np.float32)
+    matrix[7] = [scale, 0]
+    matrix[8:11] = 0
+    vectors = Vectors(matrix, None, metric)
+    for query in ([1.0, 0.0], [scale, 0.0], [0.0, 0.0], [-scale, scale]):
+        wanted = np.array(query)
+        possible = vectors.possible_nearest(wanted, rows, 10)
+        exact = vectors.distances(wanted, rows)
+        last = np.sort(exact)[9]
+        assert set(np.flatnonzero(exact < last)) <= set(possible.tolist())
+        assert np.count_nonzero(exact[possible] <= last) >= 10
+
+
+def test_Q_46_of_no_text_nothing_is_known(tmp_path: Path) -> None:
+    records = [
+        {"type": "P", "data": {"k": "a", "t": "tea"}},
+        {"type": "P", "data": {"k": "b", "t": "tin"}},
+        {"type": "P", "data": {"k": "c"}},
+    ]
+    graph = make_graph(tmp_path / "g", "node P { k: String @key  t: String? }", records)
+    for search in ('search($p.t, "tea")', 'match_text($p.t, "tea")', 'fuzzy($p.t, "tea", 0)'):
+        text = f"query q() {{ match {{ $p: P  {search} = false }} return {{ $p.k as k }} }}"
+        assert graph.query(text).rows() == [{"k": "b"}]
+
+
 def test_a_negative_number_of_edits_is_refused(pages: Graph) -> None:
     text = 'query q($n: I32) { match { $p: Page  fuzzy($p.body, "x", $n) } return { $p.slug } }'
     with pytest.raises(InvalidInput, match="edits"):

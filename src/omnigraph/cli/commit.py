@@ -185,7 +185,7 @@ def changes(
         settings["limit"] = limit
     page = graph.commit_changes(commit_id, page_token=page_token, **settings)
     if page_token is not None:
-        lines = block_text(page.block).decode().splitlines()
+        lines = block_text(page.block).decode().removesuffix("\n").split("\n")
         if page.next_page_token is not None:
             lines.append(f"next page: --page-token {page.next_page_token}")
         return Result(page.to_json(), lines)

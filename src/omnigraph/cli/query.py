@@ -13,6 +13,7 @@ from omnigraph.cli.output import Result
 from omnigraph.cli.rows import FORMATS, RowFormat, render
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import InvalidInput
+from omnigraph.whole import whole_number
 
 ANALYZE_HELP = "Show what every step did instead of the rows; so does --profile without a name."
 
@@ -135,6 +136,7 @@ def _limits(timeout_ms: str | None, rows_max: str | None) -> Any:
 def _number(flag: str, text: str | None, standard: int) -> int:
     if text is None:
         return standard
-    if not text.isdigit():
-        raise InvalidInput(f"{flag} is {text!r}", remedy=f"Give {flag} a whole number.")
-    return int(text)
+    found = whole_number(text)
+    if found is None:
+        raise InvalidInput(f"{flag} is {text[:40]!r}", remedy=f"Give {flag} a whole number.")
+    return found

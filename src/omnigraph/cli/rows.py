@@ -27,7 +27,7 @@ def render(result: Result, form: RowFormat) -> list[str]:
     """The lines of a result."""
     match form:
         case "json":
-            return json.dumps(result.to_json(), indent=2, ensure_ascii=False).splitlines()
+            return json.dumps(result.to_json(), indent=2, ensure_ascii=False).split("\n")
         case "jsonl":
             return list(_json_lines(result))
         case "csv":

@@ -63,7 +63,7 @@ def show(
     import omnigraph
 
     schema = omnigraph.open(call.address(uri).uri, read_only=True).schema(branch, at=at)
-    return Result({"schema_source": schema.source}, schema.source.splitlines())
+    return Result({"schema_source": schema.source}, schema.source.removesuffix("\n").split("\n"))
 
 
 @command(app, direct_verb("schema plan", store=True))

@@ -15,6 +15,7 @@ from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Embedder, Provider
 from omnigraph.errors import EmbeddingFailure
 from omnigraph.frozen import frozen
+from omnigraph.whole import whole_number
 
 if TYPE_CHECKING:
     from omnigraph.embed.http import Patience
@@ -111,8 +112,9 @@ def _number(environment: Mapping[str, str], name: str, standard: int, low: int) 
     text = environment.get(PREFIX + name, "").strip()
     if not text:
         return standard
-    if not text.isdigit() or int(text) < low:
+    found = whole_number(text)
+    if found is None or found < low:
         raise EmbeddingFailure(
             f"{PREFIX}{name} is {text!r}", remedy=f"Set it to a whole number of at least {low}."
         )
-    return int(text)
+    return found

@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from omnigraph.whole import whole_number
+
 MEMORY_SHARE: Final = 4
 """A quarter of the machine's memory, unless said otherwise."""
 BYTES_ENVIRONMENT: Final = "OMNIGRAPH_CACHE_BYTES"
@@ -124,10 +126,8 @@ def shared_cache() -> Cache:
 
 
 def _default_bytes() -> int:
-    configured = os.environ.get(BYTES_ENVIRONMENT, "")
-    if configured.isdigit():
-        return int(configured)
-    return memory_bytes() // MEMORY_SHARE
+    configured = whole_number(os.environ.get(BYTES_ENVIRONMENT, ""))
+    return memory_bytes() // MEMORY_SHARE if configured is None else configured
 
 
 def memory_bytes() -> int:

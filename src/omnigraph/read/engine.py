@@ -137,7 +137,9 @@ class Reader:
         try:
             started = time.perf_counter()
             tables = (
-                self.newest(branch or MAIN) if at is None else self.tables(self.pin(branch, at))
+                self.tables(self.pin(branch, at))
+                if at is not None
+                else self.newest(MAIN if branch is None else branch)
             )
             prepared = self.prepare(text, name, tables, options.file)
             if not tables.is_loaded(prepared.use):
@@ -175,7 +177,8 @@ class Reader:
     def pin(self, branch: str | None = None, at: str | None = None) -> SnapshotPins:
         """The newest state of a branch, or the state that a commit, a tag or a moment names."""
         if at is None:
-            return self.repository.snapshot(self.repository.branch(branch or MAIN))
+            name = MAIN if branch is None else branch
+            return self.repository.snapshot(self.repository.branch(name))
         if branch is not None:
             return self.repository.snapshot_at_commit(self.repository.branch(branch), at)
         return resolve(self.repository, at)
@@ -345,9 +348,10 @@ class _Run:
         self, tables: SnapshotTables | ProbingTables, now_ms: int, profile: Profile
     ) -> list[Answer]:
         by_index = self.options.nearest == "indexed"
-        searcher = Searcher(self.bound.values, self.reader.embedder, by_index)
+        check = self.guard.check
+        searcher = Searcher(self.bound.values, self.reader.embedder, by_index, check)
         by_variable = tables.by_variable(self.plan.pattern)
-        evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher)
+        evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher, check)
         matcher = Matcher(tables, evaluator, self.guard, profile)
         plan, needed = self.prepared.plan, self.prepared.needed
         ranks: SortColumn | None = None
@@ -362,4 +366,6 @@ class _Run:
             frame = matcher.match(plan.pattern, needed)
         form = self.options.entity_form
         output = Output(self.plan, evaluator, by_variable, self.guard, form)
-        return output.answer(frame, ranks)
+        found = output.answer(frame, ranks)
+        check()
+        return found

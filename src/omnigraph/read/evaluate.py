@@ -6,7 +6,7 @@ there. Conditions give truth values: unknown is not true.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,9 +23,10 @@ from omnigraph.query.expressions import (
     ParameterValue,
     PropertyOf,
     TextMatch,
+    is_constant,
 )
 from omnigraph.read.compare import Operand, compare
-from omnigraph.read.frame import Frame
+from omnigraph.read.frame import BLOCK_ROWS, Frame, block_slices
 from omnigraph.read.values import Ints, Literal, Mask, Values
 
 
@@ -51,11 +52,13 @@ class Evaluator:
     parameters: Mapping[str, Any]
     now_ms: int
     search: Searches
+    check: Callable[[], None]
+    """Goes on, or raises because the query may not: asked between parts of what takes long."""
 
     def with_tables(self, more: Mapping[str, Gathers]) -> Evaluator:
         """The same with more variables."""
         tables = {**self.tables, **more}
-        return Evaluator(tables, self.parameters, self.now_ms, self.search)
+        return Evaluator(tables, self.parameters, self.now_ms, self.search, self.check)
 
     def value(self, expression: Expression, frame: Frame) -> Operand:
         """The value of an expression in every row, or one literal for all of them."""
@@ -84,12 +87,26 @@ class Evaluator:
             case _:
                 raise AssertionError(f"{type(expression).__name__} is not a value")
 
+    def _compared(self, condition: Compare, frame: Frame) -> Mask:
+        left = self.value(condition.left, frame)
+        right = self.value(condition.right, frame)
+        return compare(condition.operator, left, right, frame.rows)
+
+    def _compared_in_blocks(self, condition: Compare, frame: Frame) -> Mask:
+        """Values of both sides for all rows would be too many to be there at once."""
+        found = []
+        for rows in block_slices(frame.rows):
+            self.check()
+            found.append(self._compared(condition, frame.part(rows)))
+        return np.concatenate(found)
+
     def truth(self, condition: Expression, frame: Frame) -> Mask:
         """Which rows satisfy a condition."""
         if isinstance(condition, Compare):
-            left = self.value(condition.left, frame)
-            right = self.value(condition.right, frame)
-            return compare(condition.operator, left, right, frame.rows)
+            one_by_one = not (is_constant(condition.left) or is_constant(condition.right))
+            if one_by_one and frame.rows > BLOCK_ROWS:
+                return self._compared_in_blocks(condition, frame)
+            return self._compared(condition, frame)
         if isinstance(condition, TextMatch):
             name = condition.field.variable
             return self.search.matches(condition, self.tables[name], frame.columns[name])

@@ -11,11 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
+from omnigraph.errors import ResourceLimit
 from omnigraph.frozen import frozen
 from omnigraph.read.values import Ints, Mask, picked
 
 _EXACT_FLOAT_MAX = 2**53
 _INT32_MAX = 2**31 - 1
+MATCHES_MAX = 2**62
+"""More matches than this are not counted: sums of them must still fit into 64 bits."""
 BLOCK_ROWS = 65_536
 """More rows than this are looked at in blocks of so many, where that is possible: what is computed
 for one of them stays in the processor's cache, and memory is not asked for anew."""
@@ -63,7 +66,7 @@ class Frame:
 
     @property
     def matches(self) -> int:
-        return self.rows if self.weight is None else int(self.weight.sum())
+        return self.rows if self.weight is None else _total(self.weight)
 
     def origin(self) -> tuple[Frame, Mask | None]:
         """What the rows were chosen from, and which of it they are: None for all of it."""
@@ -101,7 +104,8 @@ class Frame:
     def weigh(self, counts: Ints) -> Frame:
         """Every row stands for ``counts`` times as many matches; rows with none are dropped."""
         weight = counts.astype(np.int64)
-        if self.weight is not None:
+        if self.weight is not None and len(weight):
+            _require_countable(float(weight.max()) * float(self.weight.max()))
             weight = weight * self.weight
         return Frame(self.rows, self.columns, weight).keep(counts > 0)
 
@@ -122,6 +126,22 @@ class Frame:
             return self
         columns = {name: column[first] for name, column in self.columns.items()}
         return Frame(len(first), columns, add_up(groups, len(first), self.weight))
+
+
+def _total(weight: Ints) -> int:
+    _require_countable(float(weight.sum(dtype=np.float64)))
+    return int(weight.sum())
+
+
+def _require_countable(matches: float) -> None:
+    """Refuse what does not fit into 64 bits: it would become another number, without a word."""
+    if matches > MATCHES_MAX:
+        raise ResourceLimit(
+            "query_matches",
+            MATCHES_MAX,
+            int(matches),
+            remedy="Make the pattern more specific, or connect its parts.",
+        )
 
 
 START = Frame(1, {})
@@ -182,11 +202,11 @@ def _write_backwards(first: Ints, codes: Ints) -> None:
 def add_up(groups: Ints, count: int, weight: Ints | None) -> Ints:
     """How many matches each group has."""
     if count == 1:
-        total = len(groups) if weight is None else weight.sum()
+        total = len(groups) if weight is None else _total(weight)
         return np.array([total], dtype=np.int64)
     if weight is None:
         return np.bincount(groups, minlength=count).astype(np.int64)
-    if int(weight.sum()) < _EXACT_FLOAT_MAX:
+    if _total(weight) < _EXACT_FLOAT_MAX:
         return np.bincount(groups, weights=weight, minlength=count).astype(np.int64)
     totals = np.zeros(count, dtype=np.int64)
     np.add.at(totals, groups, weight)

@@ -61,7 +61,7 @@ class Entities:
     def to_arrow(self) -> pa.Array:
         import pyarrow as pa
 
-        arrays = [part.to_arrow() for part in self.parts]
+        arrays = [_shown(part) for part in self.parts]
         return pa.StructArray.from_arrays(arrays, names=list(self.names))
 
     def to_json(self, *, js_safe: bool) -> list[Any]:
@@ -103,16 +103,29 @@ class Result:
     def table(self) -> pa.Table:
         import pyarrow as pa
 
-        arrays = [item.to_arrow() for item in self.data]
+        arrays = [
+            item.to_arrow() if isinstance(item, Entities) else _shown(item) for item in self.data
+        ]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
     def to_arrow(self) -> pa.Table:
-        """The answer with its declared types; whole entities are structs."""
+        """The answer with its declared types; instants are timestamps, whole entities structs."""
         return self.table
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame (needs pandas)."""
-        return self.table.to_pandas()
+        """A pandas DataFrame (needs pandas). Whole numbers stay whole, also beside nulls."""
+        import pandas  # type: ignore[import-untyped, unused-ignore]
+        import pyarrow as pa
+
+        whole = {
+            pa.int32(): pandas.Int32Dtype(),
+            pa.int64(): pandas.Int64Dtype(),
+            pa.uint32(): pandas.UInt32Dtype(),
+            pa.uint64(): pandas.UInt64Dtype(),
+        }
+        holes = {column.type for column in self.table.columns if column.null_count}
+        mapped = {kind: shown for kind, shown in whole.items() if kind in holes}
+        return self.table.to_pandas(types_mapper=mapped.get)
 
     def to_polars(self) -> Any:
         """A polars DataFrame (needs polars)."""
@@ -184,6 +197,19 @@ class Result:
             for item in self.data
         )
         return Result(self.query_name, self.target, self.commit_id, self.columns, data)
+
+
+def _shown(values: Values) -> pa.Array:
+    """A column as other libraries read it: stored instants are days that have milliseconds, and
+    most take them for days.
+    """
+    import pyarrow as pa
+
+    array = values.to_arrow()
+    if values.type.scalar.family != "datetime":
+        return array
+    instant = pa.timestamp("ms", "UTC")
+    return array.cast(pa.list_(instant) if values.type.is_list else instant)
 
 
 def _objects(names: tuple[str, ...], columns: list[list[Any]]) -> list[Row]:

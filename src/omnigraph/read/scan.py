@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph.errors import InvalidValue
 from omnigraph.query.expressions import Compare, Expression, PropertyOf, TextMatch, is_constant
 from omnigraph.query.plan import PatternVariable
 from omnigraph.read.evaluate import Evaluator
@@ -20,12 +21,14 @@ from omnigraph.read.probe import ProbedNodes, TooWide
 from omnigraph.read.tables import CachedNodes
 from omnigraph.read.values import Ints, Literal, Mask
 from omnigraph.schema import NodeType
+from omnigraph.types import PropertyType
 
 GATHER_SHARE: Final = 8
 """When less than one in so many entities is left, only those are looked at from then on."""
 CHOSEN_SHARE: Final = 4
 """When at least one in so many of all entities is left, they need not be listed."""
 _NONE = np.array([], dtype=np.int32)
+_UNREADABLE: Final = -(2**63)
 
 
 def scan_nodes(
@@ -140,9 +143,22 @@ def pushed_down(
             if declared.type.is_string and isinstance(value, str):
                 text = value.replace("'", "''")
                 return f"`{name}` = '{text}'"
-            if declared.type.scalar.family == "integer" and isinstance(value, int):
+            if isinstance(value, int) and _is_stored(declared.type, value):
                 return f"`{name}` = {value}"
     return None
+
+
+def _is_stored(kind: PropertyType, value: int) -> bool:
+    """Whether a column of this type can hold a number, and the table reads it as that number: of
+    the smallest one it first reads the digits, and they are too large without their sign.
+    """
+    if kind.scalar.family != "integer" or value == _UNREADABLE:
+        return False
+    try:
+        kind.scalar.accept(value)
+    except InvalidValue:
+        return False
+    return True
 
 
 def _equalities(name: str, predicates: Sequence[Expression], evaluator: Evaluator) -> list[Literal]:

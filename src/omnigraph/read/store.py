@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import numpy as np
 
 from omnigraph.read.values import Ints
+from omnigraph.whole import whole_number
 
 if TYPE_CHECKING:
     import logging
@@ -163,8 +164,8 @@ def default_store() -> ArrayStore | None:
     configured = os.environ.get(DIRECTORY_ENVIRONMENT)
     if configured == "":
         return None
-    limit = os.environ.get(BYTES_ENVIRONMENT, "")
-    bytes_max = int(limit) if limit.isdigit() else BYTES_MAX
+    limit = whole_number(os.environ.get(BYTES_ENVIRONMENT, ""))
+    bytes_max = BYTES_MAX if limit is None else limit
     if configured is not None:
         return ArrayStore(Path(configured), bytes_max)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

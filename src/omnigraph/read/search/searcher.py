@@ -44,7 +44,9 @@ class Searcher:
 
     parameters: Mapping[str, Any]
     embedder: Callable[[], Embedder]
-    by_index: bool = False
+    by_index: bool
+    check: Callable[[], None]
+    """Goes on, or raises because the query may not: asked for every word that is searched for."""
     fused: dict[Fusion, dict[int, float]] = field(default_factory=dict)
     _queries: dict[Nearest, Any] = field(default_factory=dict)
     _relevances: dict[Bm25, tuple[Ints, Ints]] = field(default_factory=dict)
@@ -61,13 +63,13 @@ class Searcher:
             return np.zeros(len(entities), dtype=bool)
         texts = _texts(cached, search.field)
         if search.function == "search":
-            found = texts.any_term(query)
+            found = texts.any_term(query, self.check)
         elif search.function == "match_text":
             found = texts.phrase(query)
         else:
-            found = texts.nearly(query, self._edits(search))
+            found = texts.nearly(query, self._edits(search), self.check)
         if search.negated:
-            found = ~found
+            found = ~found & (texts.lengths >= 0)  # of no text nothing is known
         return np.asarray(found[entities])
 
     def _edits(self, search: TextMatch) -> int:
@@ -138,7 +140,11 @@ class Searcher:
         found = self._relevances.get(ranking)
         if found is None:
             query = self._given(ranking.query)
-            found = _NOTHING if query is None else _texts(table, ranking.field).relevance(query)
+            found = (
+                _NOTHING
+                if query is None
+                else _texts(table, ranking.field).relevance(query, self.check)
+            )
             self._relevances[ranking] = found
         return found
 

@@ -7,8 +7,9 @@ equal scores.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from omnigraph.read.values import Ints, Mask
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Check: TypeAlias = Callable[[], None]
+"""Goes on, or says why not: asked for every term."""
 BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
 
@@ -104,10 +107,11 @@ class Texts:
         lengths = self.lengths[self.lengths >= 0]
         return float(lengths.mean()) if len(lengths) else 0.0
 
-    def any_term(self, query: str) -> Mask:
+    def any_term(self, query: str, check: Check) -> Mask:
         """Texts that hold at least one term of the query."""
         found = np.zeros(self.rows, dtype=bool)
         for item in {term.stem for term in terms_of(query)}:
+            check()
             found[self._holding(item)[0]] = True
         return found
 
@@ -122,11 +126,12 @@ class Texts:
         texts, counts = (np.concatenate(column) for column in zip(*pairs, strict=True))
         return texts, counts
 
-    def relevance(self, query: str) -> tuple[Ints, Ints]:
+    def relevance(self, query: str, check: Check) -> tuple[Ints, Ints]:
         """The texts that match, in order, and their scores."""
         scores = np.zeros(self.rows, dtype=np.float64)
         matched = np.zeros(self.rows, dtype=bool)
         for item in sorted({term.stem for term in terms_of(query)}):
+            check()
             texts, counts = self._holding(item)
             if not len(texts):
                 continue
@@ -149,10 +154,11 @@ class Texts:
                 found[texts[texts >= 0]] = True
         return found
 
-    def nearly(self, query: str, edits_max: int) -> Mask:
+    def nearly(self, query: str, edits_max: int, check: Check) -> Mask:
         """Texts with a word that differs from a word of the query by at most so many edits."""
         found = np.zeros(self.rows, dtype=bool)
         for word in {term.word for term in terms_of(query)}:
+            check()
             for part in self.parts:
                 texts = part.now(part.postings.holding_nearly(word, edits_max))
                 found[texts[texts >= 0]] = True

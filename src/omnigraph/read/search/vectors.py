@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.read import sets
 from omnigraph.read.values import Ints, Mask, Values
 from omnigraph.schema.parts import Metric
 
@@ -24,6 +25,8 @@ GATHER_SHARE: Final = 4
 """When less than one in so many vectors are asked about, those are gathered; otherwise all are
 multiplied, which is quicker."""
 _SINGLE_EPSILON: Final = 2.0**-23
+_NORM_MIN, _NORM_MAX = 1e-24, 1e24
+"""Squares of lengths within which the estimate in single precision keeps its bound."""
 
 
 @frozen(slots=False)
@@ -40,7 +43,15 @@ class Vectors:
 
     @cached_property
     def _norms(self) -> Any:
-        return np.einsum("ij,ij->i", self.matrix, self.matrix)
+        with np.errstate(all="ignore"):
+            return np.einsum("ij,ij->i", self.matrix, self.matrix)
+
+    @cached_property
+    def _extreme(self) -> Any:
+        """Vectors whose squares single precision cannot tell from nothing, or not hold."""
+        usual = (self._norms > _NORM_MIN) & (self._norms < _NORM_MAX)
+        others = np.flatnonzero(~usual)
+        return others[self.matrix[others].any(axis=1)]
 
     def distances(self, query: Any, rows: Ints) -> Any:
         """The distance of each of these rows."""
@@ -68,11 +79,22 @@ class Vectors:
         """Rows that hold the nearest ``count`` for certain, by an estimate in single precision."""
         if len(rows) < ESTIMATE_ROWS_MIN or count >= len(rows):
             return rows
+        if not _NORM_MIN < float(query @ query) < _NORM_MAX:
+            return rows
+        if len(self._extreme):
+            extreme = sets.among(rows, self._extreme)
+            if extreme.any():
+                usual = self.possible_nearest(query, rows[~extreme], count)
+                return sets.union(usual, rows[extreme])
+        return self._estimated_nearest(query, rows, count)
+
+    def _estimated_nearest(self, query: Any, rows: Ints, count: int) -> Ints:
         single = query.astype(np.float32)
         if len(rows) * GATHER_SHARE < len(self.matrix):
             products, norms = self.matrix[rows] @ single, self._norms[rows]
         else:
-            products, norms = self.matrix @ single, self._norms
+            with np.errstate(all="ignore"):  # of extreme ones, which are not among the rows
+                products, norms = self.matrix @ single, self._norms
             if len(rows) < len(self.matrix):
                 products, norms = products.take(rows), norms.take(rows)
         estimate, scale = self._estimated(norms, products, float(np.linalg.norm(query)))
