@@ -86,7 +86,8 @@ class Texts:
     @property
     def nbytes(self) -> int:
         places = sum(int(p.places.nbytes) for p in self.parts if p.places is not None)
-        return sum(part.postings.nbytes for part in self.parts) + places + 4 * self.rows
+        fresh = 0 if self.fresh is None else int(self.fresh.nbytes)
+        return sum(part.postings.nbytes for part in self.parts) + places + fresh + 4 * self.rows
 
     @cached_property
     def lengths(self) -> Ints:
