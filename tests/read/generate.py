@@ -93,7 +93,9 @@ def random_value(rng: Random, kind: str) -> Any:
     }[kind]()
 
 
-def random_records(rng: Random, shape: Shape, nodes_max: int = 6) -> list[dict[str, Any]]:
+def random_records(
+    rng: Random, shape: Shape, nodes_max: int = 6, edges_max: int = 10
+) -> list[dict[str, Any]]:
     """Nodes and edges; edges with loops and parallels."""
     records: list[dict[str, Any]] = []
     keys: dict[str, list[str]] = {}
@@ -106,7 +108,7 @@ def random_records(rng: Random, shape: Shape, nodes_max: int = 6) -> list[dict[s
     for name, (source, target, columns) in shape.edges.items():
         if not keys[source] or not keys[target]:
             continue
-        for _ in range(rng.randint(0, 10)):
+        for _ in range(rng.randint(0, edges_max)):
             data = {column: random_value(rng, kind) for column, kind in columns.items()}
             ends = rng.choice(keys[source]), rng.choice(keys[target])
             records.append({"edge": name, "from": ends[0], "to": ends[1], "data": data})

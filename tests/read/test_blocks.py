@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -123,6 +124,36 @@ def test_groups_by_several_keys_and_over_weighted_rows_are_the_same(
         at_once, in_blocks, blocks = both(text)
         assert in_blocks == at_once
         assert blocks
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "count($i) as n, sum($i.size) as s",
+        "$i.size as size, count($i) as n, avg($i.later) as s",
+        "$i.name as name, $i.size as size",
+    ],
+)
+def test_chosen_rows_that_stand_for_several_matches_are_counted_as_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """Everything that is chosen has two neighbours, and nobody asks which."""
+    graph = omnigraph.init(
+        tmp_path / "g", SCHEMA + "node Place { at: I32 @key }  edge In: Item -> Place"
+    )
+    items = [{"name": f"i{at:03}", "size": at % 5, "later": at % 3} for at in range(600)]
+    places = [{"at": at} for at in range(1_500)]
+    ends = [{"from": f"i{at:03}", "to": str(2 * at + by)} for at in range(600) for by in (0, 1)]
+    graph.load({"Item": items, "Place": places, "In": ends}, mode="append")
+    pattern = "match { $i: Item  $i.size >= 1  $i in $p }"
+    for limit in ("", " limit 7", " limit 700"):
+        text = f"query q() {{ {pattern} return {{ {output} }}{limit} }}"
+        expected = graph.query(text).rows()
+        with monkeypatch.context() as patch:
+            use_small_blocks(patch, rows=100)
+            assert graph.query(text).rows() == expected
+    if output.startswith("count"):
+        assert expected == [{"n": 960, "s": 2 * sum(at % 5 for at in range(600))}]
 
 
 @pytest.mark.parametrize("way", ["", " desc"])

@@ -108,6 +108,14 @@ def test_where_the_index_has_too_few_all_are_measured(
     assert [row["far"] for row in indexed] == [row["far"] for row in exact]
 
 
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    empty = _graph(tmp_path / "empty", "l2")
+    empty.build_indexes()
+    empty.mutate("query q() { delete Page where year >= 0 }")
+    params = {"q": [1.0] * WIDTH, "n": 0}
+    assert empty.query(NEAREST, params=params, options=INDEXED).rows() == []
+
+
 def test_a_search_by_index_does_not_load_the_vectors(graph: Graph) -> None:
     reader = Reader(repository(graph), cache=Cache(1 << 26), store=None)
     params = {"q": [1.0] * WIDTH, "n": 0}

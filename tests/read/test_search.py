@@ -14,6 +14,7 @@ from omnigraph.embed import Embedder
 from omnigraph.embed.mock import MockProvider
 from omnigraph.errors import EmbeddingFailure, InvalidInput
 from omnigraph.graph import Graph
+from omnigraph.read.limits import Guard, Limits
 from omnigraph.read.search.analyze import words_of
 from omnigraph.read.search.edits import Letters
 from omnigraph.read.search.stem import stem
@@ -22,6 +23,7 @@ from omnigraph.schema.parts import METRICS, Metric
 from tests.read.graphs import load_graph, make_graph
 from tests.read.oracle import edits_between
 
+GO_ON = Guard(Limits()).check
 NEAREST = "match { $p: Page } return { $p.slug } order { nearest($p.vec, $q) } limit 4"
 
 
@@ -235,8 +237,18 @@ def test_words_are_runs_of_letters_and_digits() -> None:
 )
 def test_edits_are_insertions_deletions_and_replacements(word: str, other: str, edits: int) -> None:
     letters = Letters(pa.array(["unlike", word, "elsewhere"]))
-    assert 1 in letters.near(other, edits)
-    assert 1 not in letters.near(other, edits - 1)
+    assert 1 in letters.near(other, edits, GO_ON)
+    assert 1 not in letters.near(other, edits - 1, GO_ON)
+
+
+def test_words_are_looked_at_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = pa.array([f"w{at:03}" for at in range(500)])
+    expected = Letters(words).near("w0000", 2, GO_ON).tolist()
+    assert len(expected) > 10
+    monkeypatch.setattr("omnigraph.read.search.edits.CELLS", 60)
+    asked: list[None] = []
+    assert Letters(words).near("w0000", 2, lambda: asked.append(None)).tolist() == expected
+    assert len(asked) >= 50
 
 
 def test_words_within_some_edits_are_those_of_the_table_of_edits() -> None:
@@ -246,4 +258,4 @@ def test_words_within_some_edits_are_those_of_the_table_of_edits() -> None:
     for wanted in rng.choices(words, k=20):
         for edits_max in (0, 1, 2, 5):
             expected = [at for at, w in enumerate(words) if edits_between(w, wanted) <= edits_max]
-            assert letters.near(wanted, edits_max).tolist() == expected
+            assert letters.near(wanted, edits_max, GO_ON).tolist() == expected

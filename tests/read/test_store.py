@@ -72,7 +72,7 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
-    monkeypatch.setattr(tables, "KEPT_ROWS_MIN", 1)
+    monkeypatch.setattr(tables, "EDGES_KEPT_MIN", 1)
     return load_graph(tmp_path / "g", "lnk")
 
 

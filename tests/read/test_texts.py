@@ -10,10 +10,13 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.read import tables
 from omnigraph.read.cache import Cache
 from omnigraph.read.engine import Reader
 from omnigraph.read.search import obtain, postings, text
 from omnigraph.read.store import ArrayStore
+from omnigraph.read.tables import CachedTable
+from omnigraph.storage.lance_errors import TableNotFound
 from tests.graphs import repository
 
 SCHEMA = "node Page { slug: String @key  body: String?  year: I32 }"
@@ -128,7 +131,7 @@ def test_texts_that_are_split_in_parts_are_found_like_all_at_once(
 def test_another_process_finds_the_words_of_large_types(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(obtain, "KEPT_ROWS_MIN", 1)
+    monkeypatch.setattr(obtain, "TEXTS_KEPT_MIN", 1)
     store = ArrayStore(tmp_path / "cache")
     expected = _answers(_reader(graph, store))
     assert list(store.directory.glob("*/*"))
@@ -154,7 +157,7 @@ def test_a_property_with_the_name_of_another_is_not_taken_for_it(graph: Graph) -
 def test_words_of_what_was_removed_for_good_are_in_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(obtain, "KEPT_ROWS_MIN", 1)
+    monkeypatch.setattr(obtain, "TEXTS_KEPT_MIN", 1)
     where = tmp_path / "cache"
     monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(where))
     search = (
@@ -179,6 +182,65 @@ def test_words_of_what_was_removed_for_good_are_in_no_file(
     assert graph.query(search).rows() == [{"n": 0}]
     filled("dropped").apply_schema(SCHEMA.replace("body: String?", ""), allow_data_loss=True)
     assert not held()
+
+
+@pytest.mark.parametrize("reopened", [True, False], ids=["its files", "its memory"])
+def test_another_reader_of_a_purged_state_does_not_mix_texts_up(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reopened: bool
+) -> None:
+    monkeypatch.setattr(obtain, "TEXTS_KEPT_MIN", 1)
+    monkeypatch.setattr(tables, "EDGES_KEPT_MIN", 1)
+    store = ArrayStore(tmp_path / "elsewhere")
+    commit = graph.snapshot().commit_id
+    other = Reader(repository(omnigraph.open(graph.uri)), cache=Cache(1 << 26), store=store)
+
+    def found(reader: Reader) -> list[Any]:
+        return [reader.query(f"query q() {{ {body} }}", at=commit).rows() for body in QUERIES]
+
+    found(other)
+    graph.purge("node", "Page", "p3", confirm=True)
+    if reopened:
+        other = Reader(repository(omnigraph.open(graph.uri)), cache=Cache(1 << 26), store=store)
+    else:
+        other.repository.tables.forget(
+            other.repository.snapshot_at_commit(other.repository.branch("main"), commit)
+            .pin("node:Page")
+            .ref.path
+        )
+    assert found(other) == found(_reader(graph, ArrayStore(tmp_path / "new")))
+
+
+def test_texts_are_made_anew_when_the_version_before_is_gone(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm = _reader(graph)
+    _answers(warm)
+    _change(graph, Random(2), 0)
+    old = warm.newest("main").snapshot.pin("node:Page").ref.version - 1
+    opened = CachedTable.delta
+
+    def gone(self: CachedTable, earlier: CachedTable, **how: Any) -> Any:
+        assert earlier.ref.version == old
+
+        def fail() -> Any:
+            raise TableNotFound("the version is gone")
+
+        earlier.open = fail  # type: ignore[method-assign]
+        return opened(self, earlier, **how)
+
+    monkeypatch.setattr(CachedTable, "delta", gone)
+    assert _answers(warm) == _answers(_reader(graph))
+
+
+def test_files_are_for_their_owner_alone(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(obtain, "TEXTS_KEPT_MIN", 1)
+    store = ArrayStore(tmp_path / "new" / "cache")
+    _answers(_reader(graph, store))
+    files = [path for path in store.directory.rglob("*") if path.is_file()]
+    assert files
+    assert {path.stat().st_mode & 0o077 for path in (store.directory, *files)} == {0}
 
 
 def test_counting_and_searching_load_no_column(graph: Graph) -> None:

@@ -179,9 +179,10 @@ class SnapshotTables:
         assert self.store is not None
         parts = [self.repository.location.uri, self.repository.graph_id]
         for key in made_from:
-            ref = self.snapshot.pin(key).ref
-            uuid = self.repository.tables.transaction(ref).uuid
-            parts += [ref.path, ref.branch or "", str(ref.version), uuid or ""]
+            pin = self.snapshot.pin(key)
+            ref, uuid = pin.ref, self.repository.tables.transaction(pin.ref).uuid
+            # The number of rows: a purge takes some from a version.
+            parts += [ref.path, ref.branch or "", str(ref.version), uuid or "", str(pin.rows)]
         return self.store, json.dumps(parts)
 
     def table(self, key: str) -> CachedNodes | CachedEdges:

@@ -6,7 +6,7 @@ there. Conditions give truth values: unknown is not true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ from omnigraph.query.expressions import (
 )
 from omnigraph.read.compare import Operand, compare
 from omnigraph.read.frame import BLOCK_ROWS, Frame, block_slices
+from omnigraph.read.limits import Check
 from omnigraph.read.values import Ints, Literal, Mask, Values
 
 
@@ -52,8 +53,7 @@ class Evaluator:
     parameters: Mapping[str, Any]
     now_ms: int
     search: Searches
-    check: Callable[[], None]
-    """Goes on, or raises because the query may not: asked between parts of what takes long."""
+    check: Check
 
     def with_tables(self, more: Mapping[str, Gathers]) -> Evaluator:
         """The same with more variables."""

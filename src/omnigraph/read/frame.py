@@ -69,9 +69,11 @@ class Frame:
         return self.rows if self.weight is None else _total(self.weight)
 
     def origin(self) -> tuple[Frame, Mask | None]:
-        """What the rows were chosen from, and which of it they are: None for all of it."""
+        """What the rows were chosen from, and which of it they are: None for all of it. Rows that
+        stand for several matches are what they are.
+        """
         chosen = self.columns
-        if not isinstance(chosen, Chosen):
+        if not isinstance(chosen, Chosen) or self.weight is not None:
             return self, None
         return Frame(len(chosen.every), {chosen.name: chosen.every}), chosen.mask
 

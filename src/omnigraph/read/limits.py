@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import field
-from typing import Final
+from typing import Final, TypeAlias
 
 from omnigraph.errors import QueryCancelled, QueryTimeout, ResourceLimit
 from omnigraph.frozen import frozen
@@ -30,6 +31,10 @@ class Limits:
     timeout_ms: int = 0
     memory_bytes: int = field(default_factory=lambda: memory_bytes() // MEMORY_SHARE)
     rows_max: int = ROWS_MAX
+
+
+Check: TypeAlias = Callable[[], None]
+"""Goes on, or says why the query may not: asked between parts of what takes long."""
 
 
 class Guard:

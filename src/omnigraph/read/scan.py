@@ -29,6 +29,7 @@ CHOSEN_SHARE: Final = 4
 """When at least one in so many of all entities is left, they need not be listed."""
 _NONE = np.array([], dtype=np.int32)
 _UNREADABLE: Final = -(2**63)
+"""The one number that tables hold and cannot be asked for: its digits alone are too large."""
 
 
 def scan_nodes(
@@ -149,9 +150,7 @@ def pushed_down(
 
 
 def _is_stored(kind: PropertyType, value: int) -> bool:
-    """Whether a column of this type can hold a number, and the table reads it as that number: of
-    the smallest one it first reads the digits, and they are too large without their sign.
-    """
+    """Whether a column of this type can hold a number, and be asked for it."""
     if kind.scalar.family != "integer" or value == _UNREADABLE:
         return False
     try:

@@ -66,7 +66,8 @@ class ArrayStore:
         path = self._path(name)
         beside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            for folder in (self.directory, path.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write(beside, name, arrays)
             os.replace(beside, path)
             self._shrink()
@@ -77,7 +78,7 @@ class ArrayStore:
 
     def forget(self, part: str) -> None:
         """Remove everything whose name has this part."""
-        for path in self.directory.glob(f"*/*{SUFFIX}"):
+        for path in self.directory.glob("*/*"):  # also what is in the making
             with contextlib.suppress(OSError, ValueError, KeyError):
                 with path.open("rb") as file:
                     name = _header(file)[0]["name"]
@@ -120,12 +121,17 @@ def _write(path: Path, name: str, arrays: Mapping[str, Ints]) -> None:
         header["checksum"] = zlib.crc32(array.tobytes(), header["checksum"])
     text = json.dumps(header).encode()
     start = _padded(len(_MAGIC) + 8 + len(text))
-    with path.open("wb") as file:
+    with open(path, "wb", opener=_private) as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + text)
         for array, (_, _, _, at) in zip(parts.values(), header["arrays"], strict=True):
             file.seek(start + at)
             file.write(array.tobytes())
         file.truncate(start + offset)
+
+
+def _private(path: str, flags: int) -> int:
+    """For its owner alone: what is derived from texts can be read like them."""
+    return os.open(path, flags, 0o600)
 
 
 def _read(path: Path, name: str) -> dict[str, Ints]:

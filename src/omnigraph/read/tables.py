@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
+from omnigraph.errors import OmnigraphError
 from omnigraph.frozen import frozen
 from omnigraph.read.adjacency import Adjacency, Hits, Reached, build_adjacency
 from omnigraph.read.cache import Cache
@@ -36,7 +37,7 @@ Kept: TypeAlias = "tuple[ArrayStore, str]"
 ID_TYPE: Final = PropertyType(STRING)
 LOOKUPS_MAX: Final = 1_000
 """More ids than this are found in one pass over all ids."""
-KEPT_ROWS_MIN: Final = 100_000
+EDGES_KEPT_MIN: Final = 100_000
 """The adjacency of fewer edges is made again in less time than a file takes."""
 RECENT_MAX: Final = 1_024
 """Structures whose newest version is remembered."""
@@ -195,16 +196,27 @@ class CachedTable:
         """Where entities stand in storage order: numbers that sort like it."""
         return ordinals
 
-    def delta(self, earlier: CachedTable, *, follow: bool) -> Succession | None:
-        """How the entities of an earlier version became these; None when that cannot be told."""
-        from omnigraph.read.succession import UNCHANGED, succession_between
+    def delta(
+        self, earlier: CachedTable, *, follow: bool, values: bool = False
+    ) -> Succession | None:
+        """How the entities of an earlier version became these; None when that cannot be told.
+
+        ``values``: those that stayed have to have the values they had.
+        """
+        from omnigraph.read.succession import UNCHANGED, share_files, succession_between
 
         old, new = earlier.ref, self.ref
-        if old == new:
-            return UNCHANGED
+        if old == new:  # unless a purge took some from it
+            return UNCHANGED if earlier.rows == self.rows else None
         if (old.path, old.branch) != (new.path, new.branch) or old.version > new.version:
             return None
-        return succession_between(earlier.open(), self.open(), follow=follow)
+        try:
+            before, after = earlier.open(), self.open()
+            if before.rows != earlier.rows or (values and not share_files(before, after)):
+                return None
+            return succession_between(before, after, follow=follow)
+        except OmnigraphError:  # the earlier one need not be there any more
+            return None
 
 
 class CachedNodes(CachedTable):
@@ -313,7 +325,7 @@ class CachedEdges(CachedTable):
         return made
 
     def _found_or_made(self, direction: Direction) -> Adjacency:
-        if self.kept is None or self.rows < KEPT_ROWS_MIN:
+        if self.kept is None or self.rows < EDGES_KEPT_MIN:
             return self._make(direction)
         store, name = self.kept()
         name = f"{name}/{direction}"

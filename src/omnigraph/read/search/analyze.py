@@ -12,6 +12,8 @@ from omnigraph.read.search.stem import stem
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ANALYSIS: Final = "analysis-1"
+"""Names what is done below: words that were found otherwise do not go with these terms."""
 _SEPARATORS: Final = r"[^\p{L}\p{M}\p{N}]+"
 STOP_WORDS: Final = frozenset(
     (

@@ -5,15 +5,20 @@ replacements of letters.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.read.limits import Check
 from omnigraph.read.values import Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+CELLS: Final = 1 << 20
+"""So many numbers of a table of edits are there at a time."""
 
 
 @frozen(slots=False)
@@ -36,17 +41,22 @@ class Letters:
             found[length] = words, every[starts[words] + np.arange(length)[:, None]]
         return found
 
-    def near(self, word: str, edits_max: int) -> Ints:
+    def near(self, word: str, edits_max: int, check: Check) -> Ints:
         """The words that become this one by so many edits or fewer."""
         wanted = np.frombuffer(word.encode("utf-32-le"), dtype="<u4")
         found = [np.array([], dtype=np.int64)]
         for length, (words, letters) in self._by_length.items():
-            if abs(length - len(wanted)) <= edits_max:
-                found.append(words[_within(letters, wanted, edits_max)])
+            if abs(length - len(wanted)) > edits_max:
+                continue
+            portion = max(1, CELLS // (len(wanted) + 1))
+            for start in range(0, len(words), portion):
+                part = slice(start, start + portion)
+                fits = _within(letters[:, part], wanted, edits_max, check)
+                found.append(words[part][fits])
         return np.sort(np.concatenate(found))
 
 
-def _within(letters: Ints, wanted: Ints, edits_max: int) -> Ints:
+def _within(letters: Ints, wanted: Ints, edits_max: int, check: Check) -> Ints:
     """Which columns of letters are within so many edits: the usual table, for all words at once.
 
     Words that cannot be any more are left out of the next rows.
@@ -54,6 +64,7 @@ def _within(letters: Ints, wanted: Ints, edits_max: int) -> Ints:
     left = np.arange(letters.shape[1])
     row = np.repeat(np.arange(len(wanted) + 1, dtype=np.int32)[:, None], len(left), axis=1)
     for at, given in enumerate(letters, start=1):
+        check()
         above, row = row, np.empty_like(row)
         row[0] = at
         mine = given[left]

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.read.limits import Check
 from omnigraph.read.search.vectors import vectors_of
 from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, values_of
@@ -26,13 +27,13 @@ GROWTH: Final = 8
 
 
 def nearest_by_index(
-    table: CachedTable, name: str, query: Any, candidates: Ints, count: int
+    table: CachedTable, name: str, query: Any, candidates: Ints, count: int, check: Check
 ) -> tuple[Ints, Any] | None:
     """Candidates with the nearest that the index finds, in their order, and how far they are; None
     where there is no index, or it would be no help.
     """
     pinned, declared = table.open(), table.kind.properties[name]
-    if len(candidates) * CANDIDATE_SHARE < table.rows:
+    if count >= len(candidates) or len(candidates) * CANDIDATE_SHARE < table.rows:
         return None
     if vector_index(name) not in stored_indexes(pinned):
         return None
@@ -41,6 +42,7 @@ def nearest_by_index(
     partitions = declared.vector.partitions
     asked, probes = count * ASKED_FACTOR, max(PROBES_MIN, partitions // PROBED_SHARE)
     while True:
+        check()
         asked = min(asked, table.rows)
         found = pinned.nearest(name, query, asked, probes, declared.vector.metric)
         entities = table.ordinals_at(found)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from omnigraph.read.search.analyze import ANALYSIS
 from omnigraph.read.search.postings import Postings, build_postings
 from omnigraph.read.search.text import Texts
-from omnigraph.read.succession import read_fresh, share_files
+from omnigraph.read.succession import read_fresh
 from omnigraph.read.tables import CachedTable
 
-KEPT_ROWS_MIN: Final = 20_000
+TEXTS_KEPT_MIN: Final = 20_000
 """The words of fewer texts are found again in less time than a file is worth."""
 
 
@@ -36,23 +37,25 @@ def searchable_texts(table: CachedTable, name: str) -> Texts:
 
 def _carried_over(table: CachedTable, name: str, what: str) -> Texts | None:
     """The texts of an earlier version, brought up to date."""
+    import pyarrow as pa
+
     earlier = table.recent.before(table.ref, what)
     known: Texts | None = None if earlier is None else table.cache.peek(f"{earlier.key}/{what}")
     if earlier is None or known is None:
         return None
-    delta = table.delta(earlier, follow=False)
-    if delta is None or not share_files(earlier.open(), table.open()):
+    delta = table.delta(earlier, follow=False, values=True)
+    if delta is None:
         return None
     stored = table.stored[name]
-    fresh = read_fresh(table.open(), delta, [stored])[stored].combine_chunks()
-    return known.after(delta, fresh, table.rows)
+    fresh = read_fresh(table.open(), delta, [stored])[stored]
+    return known.after(delta, fresh.cast(pa.large_string()).combine_chunks(), table.rows)
 
 
 def _found_or_made(table: CachedTable, name: str, what: str) -> Postings:
-    if table.kept is None or table.rows < KEPT_ROWS_MIN:
+    if table.kept is None or table.rows < TEXTS_KEPT_MIN:
         return build_postings(table.column(name).to_arrow())
     store, place = table.kept()
-    place = f"{place}/{what}"
+    place = f"{place}/{what}/{ANALYSIS}"
     found = store.read(place)
     if found is not None:
         return Postings.from_arrays(found)

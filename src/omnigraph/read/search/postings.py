@@ -15,6 +15,7 @@ import numpy as np
 
 from omnigraph.frozen import frozen
 from omnigraph.read import sets
+from omnigraph.read.limits import Check
 from omnigraph.read.search.analyze import STOP_WORDS, split_words
 from omnigraph.read.search.edits import Letters
 from omnigraph.read.search.stem import stem
@@ -90,9 +91,9 @@ class Postings:
         place = self._stem_places.get(item)
         return self._texts_of(np.flatnonzero(self.stem_of == place) if place is not None else ())
 
-    def holding_nearly(self, word: str, edits_max: int) -> Ints:
+    def holding_nearly(self, word: str, edits_max: int, check: Check) -> Ints:
         """The texts with a word that differs from this one by at most so many edits, in order."""
-        near = self._letters.near(word, edits_max)
+        near = self._letters.near(word, edits_max, check)
         return self._texts_of(near[self.stem_of[near] >= 0])[0]
 
     def _texts_of(self, words: Sequence[int] | Ints) -> tuple[Ints, Ints]:
@@ -107,17 +108,21 @@ class Postings:
         unique, place = np.unique(texts, return_inverse=True)
         return unique, np.bincount(place, weights=counts).astype(np.int64)
 
-    def with_phrase(self, wanted: Sequence[tuple[int, str]]) -> Ints:
+    def with_phrase(self, wanted: Sequence[tuple[int, str]], check: Check) -> Ints:
         """The texts that hold stems at these distances from the first one, in order."""
         candidates: Ints | None = None
         for item in {item for _, item in wanted}:
+            check()
             texts = self.holding(item)[0]
             candidates = texts if candidates is None else candidates[sets.among(candidates, texts)]
         assert candidates is not None
         if len(wanted) == 1 or not len(candidates):
             return candidates
         places = [(distance, self._stem_places[item]) for distance, item in wanted]
-        found = [self._in_sequence(part, places) for part in self._portions(candidates)]
+        found = []
+        for part in self._portions(candidates):
+            check()
+            found.append(self._in_sequence(part, places))
         return np.concatenate(found)
 
     def _portions(self, texts: Ints) -> Iterator[Ints]:

@@ -23,6 +23,7 @@ from omnigraph.query.expressions import (
     TextMatch,
 )
 from omnigraph.read import sets
+from omnigraph.read.limits import Check
 from omnigraph.read.probe import TooWide
 from omnigraph.read.tables import CachedTable
 from omnigraph.read.values import Ints, Mask, Values
@@ -45,8 +46,7 @@ class Searcher:
     parameters: Mapping[str, Any]
     embedder: Callable[[], Embedder]
     by_index: bool
-    check: Callable[[], None]
-    """Goes on, or raises because the query may not: asked for every word that is searched for."""
+    check: Check
     fused: dict[Fusion, dict[int, float]] = field(default_factory=dict)
     _queries: dict[Nearest, Any] = field(default_factory=dict)
     _relevances: dict[Bm25, tuple[Ints, Ints]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Searcher:
         if search.function == "search":
             found = texts.any_term(query, self.check)
         elif search.function == "match_text":
-            found = texts.phrase(query)
+            found = texts.phrase(query, self.check)
         else:
             found = texts.nearly(query, self._edits(search), self.check)
         if search.negated:
@@ -125,7 +125,9 @@ class Searcher:
         if self.by_index and count:
             from omnigraph.read.search.indexed import nearest_by_index
 
-            found = nearest_by_index(cached, ranking.field.property, query, candidates, count)
+            found = nearest_by_index(
+                cached, ranking.field.property, query, candidates, count, self.check
+            )
             if found is not None:
                 self._near[ranking] = found
                 return found[0]

@@ -7,13 +7,13 @@ equal scores.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.read.limits import Check
 from omnigraph.read.search.analyze import terms_of
 from omnigraph.read.search.postings import Postings, build_postings
 from omnigraph.read.succession import FRESH_SHARE, Succession
@@ -22,8 +22,6 @@ from omnigraph.read.values import Ints, Mask
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Check: TypeAlias = Callable[[], None]
-"""Goes on, or says why not: asked for every term."""
 BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
 
@@ -144,14 +142,14 @@ class Texts:
         places = np.flatnonzero(matched)
         return places, scores[places]
 
-    def phrase(self, query: str) -> Mask:
+    def phrase(self, query: str, check: Check) -> Mask:
         """Texts that hold the terms of the query one after the other."""
         found = np.zeros(self.rows, dtype=bool)
         terms = terms_of(query)
         if terms:
             wanted = [(term.place - terms[0].place, term.stem) for term in terms]
             for part in self.parts:
-                texts = part.now(part.postings.with_phrase(wanted))
+                texts = part.now(part.postings.with_phrase(wanted, check))
                 found[texts[texts >= 0]] = True
         return found
 
@@ -159,8 +157,7 @@ class Texts:
         """Texts with a word that differs from a word of the query by at most so many edits."""
         found = np.zeros(self.rows, dtype=bool)
         for word in {term.word for term in terms_of(query)}:
-            check()
             for part in self.parts:
-                texts = part.now(part.postings.holding_nearly(word, edits_max))
+                texts = part.now(part.postings.holding_nearly(word, edits_max, check))
                 found[texts[texts >= 0]] = True
         return found

@@ -25,7 +25,8 @@ GATHER_SHARE: Final = 4
 """When less than one in so many vectors are asked about, those are gathered; otherwise all are
 multiplied, which is quicker."""
 _SINGLE_EPSILON: Final = 2.0**-23
-_NORM_MIN, _NORM_MAX = 1e-24, 1e24
+_NORM_MIN: Final = 1e-24
+_NORM_MAX: Final = 1e24
 """Squares of lengths within which the estimate in single precision keeps its bound."""
 
 
