@@ -71,6 +71,10 @@ def test_explain_shows_the_plan(omnigraph: Program, files: Path) -> None:
     assert "scan" in done.out
     assert "$p: Person where $p.name = $n" in done.out
     assert omnigraph("explain", "--query", "good.gq", "--schema", "s.pg", "--json").json
+    text = (files / "good.gq").read_text()
+    again = omnigraph("explain", "-e", text, "--schema", "s.pg")
+    assert (again.code, again.out) == (0, done.out)
+    assert omnigraph("explain", "--schema", "s.pg").code == 1
 
 
 def test_schema_show_and_plan(omnigraph: Program, files: Path) -> None:

@@ -78,3 +78,16 @@ def read_text(path: Path, what: str) -> str:
             f"the {what} {path} is not UTF-8 (byte {error.start})",
             remedy="Save the file as UTF-8.",
         ) from None
+
+
+def query_source(file: str | None, text: str | None) -> tuple[str, str]:
+    """The text of a query, from a file or as it was given, and what messages call it."""
+    if (file is None) == (text is None):
+        problem = "no query is given" if file is None else "both --query and -e are given"
+        raise InvalidInput(problem, remedy="Give a file with --query, or a text with -e.")
+    if file is not None:
+        return read_text(Path(file), "query file"), file
+    assert text is not None
+    if not text.strip():
+        raise InvalidInput("the text after -e is empty", remedy="Give a query, or use --query.")
+    return text, "<query>"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-from omnigraph.cli.arguments import read_text
+from omnigraph.cli.arguments import query_source
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb
-from omnigraph.cli.texts import QueryFileOption, SchemaFileOption, schema_of
+from omnigraph.cli.texts import SchemaFileOption, schema_of
 from omnigraph.query import compile_query, explain_json
 from omnigraph.query import explain as explain_plan
 from omnigraph.query.plan import WritePlan
@@ -22,10 +21,17 @@ app = Noun("Show how a query would be carried out.", single=True)
 @command(app, direct_verb("explain", store=True))
 def explain(
     call: Call,
-    query: QueryFileOption,
     name: Annotated[
         str | None,
-        argument(metavar="NAME", help="Which query of the file.", show_default=False),
+        argument(metavar="NAME", help="Which query of the text.", show_default=False),
+    ] = None,
+    query: Annotated[
+        str | None,
+        option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
+    ] = None,
+    text: Annotated[
+        str | None,
+        option("--query-string", "-e", metavar="GQ", help="The query itself.", show_default=False),
     ] = None,
     uri: Annotated[
         str | None,
@@ -42,18 +48,18 @@ def explain(
     With a schema file instead of a graph: the logical plan, which is the same whatever the order of
     the clauses. To see what a query really did, run it with ``query --analyze``.
     """
-    text = read_text(Path(query), "query file")
+    source, label = query_source(query, text)
     if schema is not None:
         accepted, _ = schema_of(call, uri, schema)
-        return _logical(text, accepted, name, query)
+        return _logical(source, accepted, name, label)
     import omnigraph
     from omnigraph.read.engine import ReadOptions
 
     graph = omnigraph.open(call.address(uri).uri, read_only=True)
     accepted = graph.schema() if branch is None else graph.schema(branch)
-    if isinstance(compile_query(text, accepted, name, file=query).plan, WritePlan):
-        return _logical(text, accepted, name, query)
-    found = graph.explain(text, name, branch, options=ReadOptions(file=query))
+    if isinstance(compile_query(source, accepted, name, file=label).plan, WritePlan):
+        return _logical(source, accepted, name, label)
+    found = graph.explain(source, name, branch, options=ReadOptions(file=label))
     return Result(found.to_json(), found.lines())
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from omnigraph.cli.arguments import UriOption, read_text
+from omnigraph.cli.arguments import UriOption, query_source, read_text
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
@@ -60,7 +60,7 @@ def query(
     ] = None,
 ) -> Result:
     """Run one read query and print its rows."""
-    source, label = _source(file, text)
+    source, label = query_source(file, text)
     if branch is not None and snapshot is not None:
         raise InvalidInput("--branch and --snapshot exclude each other", remedy="Keep one of them.")
     chosen = _format(form, call.flags.json)
@@ -85,18 +85,6 @@ def query(
     if call.flags.json:
         return Result(found.to_json(), [])
     return Result(None, render(found, chosen))
-
-
-def _source(file: str | None, text: str | None) -> tuple[str, str]:
-    if (file is None) == (text is None):
-        problem = "no query is given" if file is None else "both --query and -e are given"
-        raise InvalidInput(problem, remedy="Give a file with --query, or a text with -e.")
-    if file is not None:
-        return read_text(Path(file), "query file"), file
-    assert text is not None
-    if not text.strip():
-        raise InvalidInput("the text after -e is empty", remedy="Give a query, or use --query.")
-    return text, "<query>"
 
 
 def _parameters(text: str | None, file: str | None) -> Any:

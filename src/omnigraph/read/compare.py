@@ -37,8 +37,6 @@ _ARROW: Final = {
     ">": "greater",
     ">=": "greater_equal",
 }
-_WHOLE_FLOAT_MAX: Final = 2.0**53
-"""From here on not every whole number is a float."""
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -152,7 +150,8 @@ def _words_with_literal(operator: str, left: Values, text: str) -> Mask:
 
 def _columns(operator: str, left: Values, right: Values) -> Mask:
     if left.is_numpy and right.is_numpy and left.words is None and right.words is None:
-        found = _numbers(operator, left.data, right.data)
+        first, second = _common(left.data, right.data)
+        found = np.asarray(_PYTHON[operator](first, second))
         for side in (left, right):
             if side.valid is not None:
                 found &= side.valid
@@ -160,27 +159,13 @@ def _columns(operator: str, left: Values, right: Values) -> Mask:
     return _arrow(_ARROW[operator], left.to_arrow(), right.to_arrow())
 
 
-def _numbers(operator: str, left: Any, right: Any) -> Mask:
-    """Two columns of numbers, by value."""
+def _common(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two number columns as types that numpy compares by value."""
     if left.dtype == np.bool_:
-        left, right = left.view(np.int8), right.view(np.int8)
-    elif left.dtype.kind == "f" != right.dtype.kind:
-        return _integers_with_floats(_MIRRORED[operator], right, left)
-    elif right.dtype.kind == "f" != left.dtype.kind:
-        return _integers_with_floats(operator, left, right)
-    return np.asarray(_PYTHON[operator](left, right))
-
-
-def _integers_with_floats(operator: str, integers: Any, floats: Any) -> Mask:
-    """Whole numbers are compared as floats first; where those are equal they may differ still."""
-    near = integers.astype(np.float64)
-    order = (near > floats).astype(np.int8) - (near < floats)
-    doubtful = np.flatnonzero((near == floats) & (abs(near) >= _WHOLE_FLOAT_MAX))
-    for at in doubtful.tolist():
-        whole, exact = int(integers[at]), int(floats[at])
-        order[at] = (whole > exact) - (whole < exact)
-    unordered = np.isnan(floats)
-    return np.where(unordered, operator == "!=", _PYTHON[operator](order, 0))
+        return left.view(np.int8), right.view(np.int8)
+    if left.dtype.kind != right.dtype.kind and "f" in (left.dtype.kind, right.dtype.kind):
+        return left.astype(np.float64), right.astype(np.float64)
+    return left, right
 
 
 def _scalar(like: Values, literal: Literal) -> Any:
