@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.read import blockwise, evaluate, frame, order, scan
+from omnigraph.read.engine import Reader
+from tests.graphs import repository
 
 CASES = Path(__file__).parents[1] / "cases" / "read"
 
@@ -40,6 +43,13 @@ def make_graph(
             for record in edges:
                 w.insert_edge(record["edge"], record["from"], record["to"], record["data"])
     return graph
+
+
+def reader_of(where: Path, schema: str, data: Mapping[str, list[dict[str, Any]]]) -> Reader:
+    """A reader of a new graph that holds this."""
+    graph = omnigraph.init(where, schema)
+    graph.load(data, mode="append")
+    return Reader(repository(graph))
 
 
 def use_small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.read.probe import ProbedEdges, ProbedTable
-from tests.graphs import repository
+from tests.read.graphs import reader_of
 
 SCHEMA = """
 node Person { name: String @key }
@@ -28,9 +27,7 @@ PROBE = ReadOptions(access="probe")
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Reader:
-    graph = omnigraph.init(tmp_path / "g", SCHEMA)
-    graph.load(DATA, mode="append")
-    return Reader(repository(graph))
+    return reader_of(tmp_path / "g", SCHEMA, DATA)
 
 
 @pytest.fixture

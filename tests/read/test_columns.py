@@ -15,6 +15,7 @@ from omnigraph.read.choice import Access
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.storage.tables import PinnedTable
 from tests.graphs import repository
+from tests.read.graphs import reader_of
 
 SCHEMA = """
 node Person { name: String @key  age: I32 }
@@ -35,9 +36,7 @@ FOLLOWED = """query q($n: String) { match { $p: Person { name: $n }  $p knows $q
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Reader:
-    graph = omnigraph.init(tmp_path / "g", SCHEMA)
-    graph.load(DATA, mode="append")
-    return Reader(repository(graph))
+    return reader_of(tmp_path / "g", SCHEMA, DATA)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from omnigraph.embed.mock import MockProvider
 from omnigraph.errors import EmbeddingFailure, InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.read.limits import Guard, Limits
-from omnigraph.read.search.analyze import words_of
+from omnigraph.read.search.analyze import ANALYSIS, terms_of, words_of
 from omnigraph.read.search.edits import Letters
 from omnigraph.read.search.stem import stem
 from omnigraph.read.search.vectors import ESTIMATE_ROWS_MIN, Vectors
@@ -216,6 +216,15 @@ def test_a_negative_number_of_edits_is_refused(pages: Graph) -> None:
 )
 def test_stems_are_those_of_the_snowball_algorithm(word: str, expected: str) -> None:
     assert stem(word) == expected
+
+
+def test_another_analysis_has_another_name() -> None:
+    """Files hold words as this one finds them: whoever changes it changes its name."""
+    found = [(term.place, term.stem) for term in terms_of("The Kettles’ BOILED—twice; Grüße, 2x")]
+    assert (ANALYSIS, found) == (
+        "analysis-1",
+        [(1, "kettl"), (2, "boil"), (3, "twice"), (4, "grüße"), (5, "2x")],
+    )
 
 
 def test_words_are_runs_of_letters_and_digits() -> None:

@@ -13,6 +13,16 @@ from omnigraph.errors import InvalidInput, PermissionDenied
 TEXT_BYTES_MAX = 16 * 1024 * 1024
 
 
+QuerySourceOption = Annotated[
+    str | None,
+    option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
+]
+QueryTextOption = Annotated[
+    str | None,
+    option("--query-string", "-e", metavar="GQ", help="The query itself.", show_default=False),
+]
+
+
 def several(flag: str, metavar: str, help: str) -> Any:
     """An option that may be given more than once."""
     return option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from omnigraph.cli.arguments import query_source
+from omnigraph.cli.arguments import QuerySourceOption, QueryTextOption, query_source
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
@@ -25,14 +25,8 @@ def explain(
         str | None,
         argument(metavar="NAME", help="Which query of the text.", show_default=False),
     ] = None,
-    query: Annotated[
-        str | None,
-        option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
-    ] = None,
-    text: Annotated[
-        str | None,
-        option("--query-string", "-e", metavar="GQ", help="The query itself.", show_default=False),
-    ] = None,
+    query: QuerySourceOption = None,
+    text: QueryTextOption = None,
     uri: Annotated[
         str | None,
         option("--uri", metavar="URI", help="The graph whose schema counts."),

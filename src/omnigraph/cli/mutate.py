@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import omnigraph
-from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.arguments import (
+    BranchOption,
+    QuerySourceOption,
+    QueryTextOption,
+    UriOption,
+    query_source,
+)
 from omnigraph.cli.declared import argument
 from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
@@ -17,11 +23,8 @@ from omnigraph.cli.writing import (
     MetadataOption,
     ParamsFileOption,
     ParamsOption,
-    QuerySourceOption,
-    QueryTextOption,
     pairs,
     parameters,
-    query_text,
 )
 
 app = Noun("Run a write query.", single=True)
@@ -46,7 +49,7 @@ def mutate(
     idempotency_key: IdempotencyOption = None,
 ) -> Result:
     """Insert, update or delete with a write query: one commit, or none if nothing matched."""
-    text = query_text(query, query_string)
+    text = query_source(query, query_string)[0]
     given = parameters(params, params_file)
     graph = omnigraph.open(call.address(uri).uri)
     result = graph.mutate(

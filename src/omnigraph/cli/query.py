@@ -6,7 +6,13 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from omnigraph.cli.arguments import UriOption, query_source, read_text
+from omnigraph.cli.arguments import (
+    QuerySourceOption,
+    QueryTextOption,
+    UriOption,
+    query_source,
+    read_text,
+)
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, Noun, command
 from omnigraph.cli.output import Result
@@ -20,8 +26,8 @@ ANALYZE_HELP = "Show what every step did instead of the rows; so does --profile 
 app = Noun("Run a read query.", single=True)
 
 
-def _option(flag: str, metavar: str, help: str, *short: str) -> Any:
-    return option(flag, *short, metavar=metavar, help=help, show_default=False)
+def _option(flag: str, metavar: str, help: str) -> Any:
+    return option(flag, metavar=metavar, help=help, show_default=False)
 
 
 @command(app, data_verb("query", actor=False))
@@ -32,8 +38,8 @@ def query(
         argument(metavar="NAME", help="Which query of the text.", show_default=False),
     ] = None,
     uri: UriOption = None,
-    file: Annotated[str | None, _option("--query", "FILE", "A file of queries (.gq).")] = None,
-    text: Annotated[str | None, _option("--query-string", "GQ", "The query itself.", "-e")] = None,
+    file: QuerySourceOption = None,
+    text: QueryTextOption = None,
     params: Annotated[
         str | None, _option("--params", "JSON", "Values of the parameters, as an object.")
     ] = None,

@@ -1,4 +1,4 @@
-"""What the commands that write share: the flags of a commit, a query's source, parameters."""
+"""What the commands that write share: the flags of a commit, parameters."""
 
 from __future__ import annotations
 
@@ -39,14 +39,6 @@ IdempotencyOption = Annotated[
         show_default=False,
     ),
 ]
-QuerySourceOption = Annotated[
-    str | None,
-    option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
-]
-QueryTextOption = Annotated[
-    str | None,
-    option("--query-string", "-e", metavar="TEXT", help="The query itself.", show_default=False),
-]
 ParamsOption = Annotated[
     str | None,
     option("--params", metavar="JSON", help="Parameters as JSON.", show_default=False),
@@ -55,18 +47,6 @@ ParamsFileOption = Annotated[
     str | None,
     option("--params-file", metavar="FILE", help="A file with the parameters.", show_default=False),
 ]
-
-
-def query_text(file: str | None, text: str | None) -> str:
-    """The text of a query, from exactly one of its two sources."""
-    if (file is None) == (text is None):
-        raise InvalidInput(
-            "exactly one of --query and --query-string says what to run",
-            remedy="Name a file with --query, or give the text with -e.",
-        )
-    if text is not None and not text.strip():
-        raise InvalidInput("the query is empty", remedy="Write the query after -e.")
-    return text if text is not None else read_text(Path(str(file)), "query file")
 
 
 def parameters(text: str | None, file: str | None) -> Mapping[str, Any] | None:

@@ -185,12 +185,16 @@ class CachedTable:
 
     def ordinals_at(self, found: pa.Table) -> Ints:
         """The ordinals of rows that were read with their addresses."""
+        from omnigraph.storage.places import ADDRESS
+
         places: Addresses = self.cache.get(f"{self.key}/addresses", self._read_addresses)
-        return places.ordinals(np.asarray(found["_rowaddr"].to_numpy()))
+        return places.ordinals(np.asarray(found[ADDRESS].to_numpy()))
 
     def _read_addresses(self) -> Addresses:
+        from omnigraph.storage.places import ADDRESS
+
         stored = self.open().scan([], with_row_address=True)
-        return Addresses.of(np.asarray(stored["_rowaddr"].to_numpy()))
+        return Addresses.of(np.asarray(stored[ADDRESS].to_numpy()))
 
     def positions(self, ordinals: Ints) -> Ints:
         """Where entities stand in storage order: numbers that sort like it."""

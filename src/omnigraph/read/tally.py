@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.read.aggregate import INT64_MAX
 from omnigraph.read.values import Ints, Values
 
 PAIRS_MAX: Final = 16_384
 """Counts of so many pairs of group and number stay in the processor's nearest cache."""
-_INT64_MAX: Final = 2**63 - 1
 
 
 @frozen(slots=False)
@@ -57,7 +57,7 @@ def tally(values: Values, groups: Ints, count: int) -> Tally | None:
     low, high = int(data.min()), int(data.max())
     width = high - low + 1
     largest_sum = max(abs(low), abs(high)) * len(data)
-    if width * count > PAIRS_MAX or largest_sum > _INT64_MAX:
+    if width * count > PAIRS_MAX or largest_sum > INT64_MAX:
         return None
     pairs = groups * width
     pairs += (data - data.dtype.type(low)).astype(groups.dtype, copy=False)

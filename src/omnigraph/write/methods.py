@@ -40,7 +40,15 @@ from omnigraph.write.upkeep import tend
 log = logging.getLogger("omnigraph.upkeep")
 
 
-class WriteMethods:
+class Forgetting:
+    """What methods ask of a handle after they removed something for good."""
+
+    def _forget_what_was_read(self) -> None:
+        """Let go of what was read of old states; ``Graph`` knows what that is."""
+        raise NotImplementedError
+
+
+class WriteMethods(Forgetting):
     """Mixed into ``Graph``."""
 
     _repository: Repository

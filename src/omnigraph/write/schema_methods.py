@@ -77,10 +77,6 @@ class SchemaMethods(BranchMethods):
             if allow_data_loss:
                 self._forget_what_was_read()
 
-    def _forget_what_was_read(self) -> None:
-        """Let go of what was read of old states; ``Graph`` knows what that is."""
-        raise NotImplementedError
-
     def _column_filler(self, engine: str) -> Fill:
         """What writes the values of columns; ``Graph`` knows the other engines."""
         raise NotImplementedError

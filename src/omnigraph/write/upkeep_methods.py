@@ -26,13 +26,14 @@ from omnigraph.write.backup import CopyReport, backup, clone
 from omnigraph.write.cleanup import CleanupReport, cleanup
 from omnigraph.write.entity_purge import EntityPurge, PurgeReport
 from omnigraph.write.indexes import IndexReport, bring_up_to_date, drop_indexes, list_indexes
+from omnigraph.write.methods import Forgetting
 from omnigraph.write.optimize import Optimized, Rewrite, optimize
 from omnigraph.write.purge_plan import Entity
 from omnigraph.write.repair import Repaired, repair
 from omnigraph.write.retention import Policy
 
 
-class UpkeepMethods:
+class UpkeepMethods(Forgetting):
     """Mixed into ``Graph``."""
 
     _repository: Repository
@@ -117,10 +118,6 @@ class UpkeepMethods:
             return purge.run()
         finally:
             self._forget_what_was_read()
-
-    def _forget_what_was_read(self) -> None:
-        """Let go of what was read of old states; ``Graph`` knows what that is."""
-        raise NotImplementedError
 
     @contextmanager
     def hold(self, target: str = MAIN) -> Iterator[SnapshotPins]:

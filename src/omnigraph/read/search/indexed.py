@@ -24,6 +24,7 @@ CANDIDATE_SHARE: Final = 8
 ASKED_FACTOR: Final = 4
 """More are asked for than wanted: not all of them may be found."""
 GROWTH: Final = 8
+"""So many times as much is asked for when that was not enough."""
 
 
 def nearest_by_index(
