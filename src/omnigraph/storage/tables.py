@@ -16,6 +16,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -106,11 +107,19 @@ class Counters:
 
 @frozen(slots=False)
 class PinnedTable:
-    """A table at one version. Everything it answers stays true for ever."""
+    """A table at one version. Everything it answers stays true for ever.
+
+    Threads share ``dataset``, so only calls that Lance lets run side by side are made on it. Calls
+    that borrow a dataset object mutably are made on ``private_dataset()``.
+    """
 
     ref: TableRef
     dataset: lance.LanceDataset = field(repr=False)
     counters: Counters = field(repr=False)
+
+    def private_dataset(self) -> lance.LanceDataset:
+        """A dataset object that no other thread has; makes no request."""
+        return copy(self.dataset)
 
     @cached_property
     def rows(self) -> int:
@@ -276,7 +285,7 @@ class TableStore:
 
         pinned = self.open(ref)
         try:
-            made = pinned.dataset.read_transaction(ref.version)
+            made = pinned.private_dataset().read_transaction(ref.version)
         except TypeError:
             # Lance cannot show native compactions that rewrote an index; none of them is ours.
             return TransactionInfo(ref.version, None, None, None)
@@ -378,7 +387,7 @@ class TableStore:
         self.counters.commits += 1
         with translated(f"committing {staged.ref.path}", committing=True):
             dataset = LanceDataset.commit(
-                pinned.dataset,
+                pinned.private_dataset(),
                 staged.transaction,
                 max_retries=0,
                 storage_options=self.location.storage_options() or None,
@@ -390,7 +399,7 @@ class TableStore:
         hit("fork.before_ref")
         self.counters.commits += 1
         with translated(f"forking {ref.path}", committing=True):
-            self.open(ref).dataset.create_branch(
+            self.open(ref).private_dataset().create_branch(
                 name,
                 reference=ref.version if ref.branch is None else (ref.branch, ref.version),
                 storage_options=self.location.storage_options() or None,
