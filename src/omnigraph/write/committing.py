@@ -26,6 +26,7 @@ from omnigraph.errors import (
 )
 from omnigraph.manifest.branches import Branch, accepts_only_merges
 from omnigraph.manifest.history import find_commit
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, Kind, Row
 from omnigraph.manifest.schemas import load_schema
@@ -109,7 +110,8 @@ class Committer:
 
     def attempt(self, branch_name: str) -> Attempt:
         branch = self._repository.branch(branch_name)
-        return Attempt(self._repository, branch, self._repository.manifest(branch).current())
+        with deletion_noticed(self._repository, branch):
+            return Attempt(self._repository, branch, self._repository.manifest(branch).current())
 
     def run(
         self,
@@ -124,6 +126,16 @@ class Committer:
         ``retry`` says, after a preparation, whether it may be repeated on newer state. ``digest``
         identifies the request; it is asked only when there is an idempotency key.
         """
+        with deletion_noticed(self._repository, options.branch):
+            return self._run(options, prepare, retry, digest)
+
+    def _run(
+        self,
+        options: WriteOptions,
+        prepare: Prepare,
+        retry: Callable[[], bool],
+        digest: Callable[[], str],
+    ) -> Outcome:
         self._transaction.enter(self._repository.branch(options.branch))
         key = None
         if options.idempotency_key is not None:
@@ -147,10 +159,13 @@ class Committer:
             except KeyConflict:
                 raise
             except Conflict as conflict:
-                before = self._done_before(self.attempt(options.branch), key)
+                now = self.attempt(options.branch)
+                before = self._done_before(now, key)
                 if before is not None:
                     return before
-                if not (retry() and conflict.retryable):
+                # Upkeep moves tables without a commit: then nothing that was decided on changed.
+                unchanged = now.snapshot.commit_id == attempt.snapshot.commit_id
+                if not ((retry() or unchanged) and conflict.retryable):
                     raise
                 late = self._repository.clock.monotonic() > deadline
                 if late and number >= PREPARE_ATTEMPTS_MIN:
