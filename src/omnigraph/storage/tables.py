@@ -217,6 +217,7 @@ class TableStore:
         self.counters = Counters()
         self._handles: OrderedDict[TableRef, PinnedTable] = OrderedDict()
         self._fork_points: dict[str, TableRef] = {}
+        self._forgotten = 0  # how often tables were forgotten
         self._lock = threading.Lock()
 
     # -- reading ------------------------------------------------------------------------------
@@ -228,6 +229,7 @@ class TableStore:
             if pinned is not None:
                 self._handles.move_to_end(ref)
                 return pinned
+            forgotten = self._forgotten
         import lance
 
         self.counters.opens += 1
@@ -238,7 +240,7 @@ class TableStore:
                 session=lance_session(),
                 storage_options=self.location.storage_options() or None,
             )
-        return self._keep(ref, dataset)
+        return self._keep(ref, dataset, forgotten)
 
     def open_newest(self, path: str, branch: str | None = None) -> PinnedTable:
         """The newest version, found by asking the store: for the first open of a manifest only."""
@@ -416,8 +418,9 @@ class TableStore:
         self.objects.delete_prefix(f"{path}/tree/{name}")
 
     def forget(self, path: str) -> None:
-        """Let go of the handles of a table, after its files were removed."""
+        """Let go of the handles of a table, after its files were removed or rewritten."""
         with self._lock:
+            self._forgotten += 1
             for ref in [ref for ref in self._handles if ref.path == path]:
                 del self._handles[ref]
 
@@ -426,9 +429,12 @@ class TableStore:
     def _uri(self, path: str) -> str:
         return self.location.child(path).uri
 
-    def _keep(self, ref: TableRef, dataset: Any) -> PinnedTable:
+    def _keep(self, ref: TableRef, dataset: Any, forgotten: int | None = None) -> PinnedTable:
+        """Share a handle, unless it was opened before tables were forgotten last."""
         pinned = PinnedTable(ref, dataset, self.counters)
         with self._lock:
+            if forgotten is not None and forgotten != self._forgotten:
+                return pinned
             self._handles[ref] = pinned
             self._handles.move_to_end(ref)
             while len(self._handles) > HANDLES_MAX:
