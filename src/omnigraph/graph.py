@@ -16,6 +16,7 @@ from omnigraph.errors import EntityNotFound
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.create import create_graph
+from omnigraph.manifest.missing import deletion_noticed, noticing_deletion
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
@@ -104,18 +105,21 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
     ) -> SnapshotPins:
         """The state of a branch: now, at one of its commits, or at a manifest version."""
         found = self._repository.branch(branch)
-        if commit is not None:
-            return self._repository.snapshot_at_commit(found, commit)
-        if version is not None:
-            return self._repository.snapshot_at_version(found, version)
-        return self._repository.snapshot(found)
+        with deletion_noticed(self._repository, found):
+            if commit is not None:
+                return self._repository.snapshot_at_commit(found, commit)
+            if version is not None:
+                return self._repository.snapshot_at_version(found, version)
+            return self._repository.snapshot(found)
 
     def schema(self, branch: str = MAIN, *, at: str | None = None) -> AcceptedSchema:
         """The accepted schema of a branch, or the one it had at a commit."""
         if at is not None:
             return self._reader.state(at).schema
-        state = self._repository.manifest(self._repository.branch(branch)).current()
-        return load_schema(state, state.head.schema_hash)
+        found = self._repository.branch(branch)
+        with deletion_noticed(self._repository, found):
+            state = self._repository.manifest(found).current()
+            return load_schema(state, state.head.schema_hash)
 
     def query(
         self,
@@ -164,7 +168,10 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
     ) -> Iterator[bytes]:
         """A branch, or the state at a commit, as chunks of NDJSON that a load reads back."""
         snapshot = self._reader.pin(branch, at)
-        return export(self._repository, snapshot, self._reader.schema(snapshot), types)
+        with deletion_noticed(self._repository, snapshot.branch):
+            schema = self._reader.schema(snapshot)
+        chunks = export(self._repository, snapshot, schema, types)
+        return noticing_deletion(self._repository, snapshot.branch, chunks)
 
     def export_to(
         self,
@@ -183,10 +190,12 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         from omnigraph.spark.export import export_to
 
         snapshot = self._reader.pin(branch, at)
-        schema = self._reader.schema(snapshot)
-        return export_to(
-            start_tasks(), self._repository, snapshot, schema, target, format=format, types=types
-        )
+        tasks = start_tasks()
+        with deletion_noticed(self._repository, snapshot.branch):
+            schema = self._reader.schema(snapshot)
+            return export_to(
+                tasks, self._repository, snapshot, schema, target, format=format, types=types
+            )
 
     def blob(
         self,
@@ -201,7 +210,9 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         """One blob: its kind, size and tag, and its bytes on demand."""
         snapshot = self._reader.pin(branch, at)
         selector = BlobSelector(entity, type_name, id, property)
-        return find_blob(self._repository, snapshot, self._reader.schema(snapshot), selector)
+        with deletion_noticed(self._repository, snapshot.branch):
+            schema = self._reader.schema(snapshot)
+            return find_blob(self._repository, snapshot, schema, selector)
 
     def entity(
         self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None
@@ -209,17 +220,18 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         """One entity as an export shows it; ``version`` reads a published version of its type."""
         import pyarrow as pa
 
-        snapshot = self._repository.snapshot(self._repository.branch(branch))
-        pin = snapshot.pin(type_key)
-        ref = pin.ref if version is None else TableRef(pin.ref.path, pin.ref.branch, version)
-        table = self._repository.tables.open(ref)
-        found = table.scan(filter=membership("id", pa.array([id])), with_row_id=True)
-        if not found.num_rows:
-            raise EntityNotFound(
-                f"there is no {type_key.partition(':')[2]} with id {id!r}",
-                details={"type_key": type_key, "id": id},
-            )
-        return images(self._reader.schema(snapshot).type(type_key), table, found)[0]
+        with deletion_noticed(self._repository, branch):
+            snapshot = self._repository.snapshot(self._repository.branch(branch))
+            pin = snapshot.pin(type_key)
+            ref = pin.ref if version is None else TableRef(pin.ref.path, pin.ref.branch, version)
+            table = self._repository.tables.open(ref)
+            found = table.scan(filter=membership("id", pa.array([id])), with_row_id=True)
+            if not found.num_rows:
+                raise EntityNotFound(
+                    f"there is no {type_key.partition(':')[2]} with id {id!r}",
+                    details={"type_key": type_key, "id": id},
+                )
+            return images(self._reader.schema(snapshot).type(type_key), table, found)[0]
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -65,11 +65,17 @@ ON_A_DATASET = frozenset(
         "update",
     }
 )
+# Methods that we call and that borrow the dataset object mutably: on one that threads share, they
+# and everybody else fail. ``tests/guards/test_borrowing.py`` shows it.
+BORROWS_MUTABLY = frozenset(
+    {"create_branch", "create_index_uncommitted", "get_transactions", "read_transaction"}
+)
+PRIVATE = "private_dataset"  # the one function that gives an object of one's own
 # Classes of Lance whose functions commit, and operations that are never issued at all.
 COMMITTING_CLASSES = {"LanceDataset": {"commit", "drop"}, "Compaction": {"commit", "execute"}}
 FORBIDDEN_OPERATIONS = frozenset({"Append"})  # slips through a strict update: see tests/guards
 DATASET_NAMES = frozenset({"dataset", "ds", "lance_dataset", "_ds"})
-DATASET_MAKERS = frozenset({"dataset", "LanceDataset", "checkout_version"})
+DATASET_MAKERS = frozenset({"dataset", "LanceDataset", "checkout_version", PRIVATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,46 @@ def committing_calls(source: str) -> list[Finding]:
     known = _dataset_variables(tree)
     found = {Finding(node.lineno, what) for node, what in _findings(tree, known)}
     return sorted(found, key=lambda finding: (finding.line, finding.what))
+
+
+def calls_on_shared_datasets(source: str) -> list[Finding]:
+    """Calls that borrow a dataset mutably, or commit to it, on any object but a private one."""
+    tree = ast.parse(source)
+    known, private = _dataset_variables(tree), _private_variables(tree)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in BORROWS_MUTABLY:
+            ours = node.attr in ON_A_DATASET and not _is_dataset(node.value, known)
+            if not ours and not _is_private(node.value, private):
+                found.append(Finding(node.lineno, node.attr))
+        elif isinstance(node, ast.Call) and _is_commit(node):
+            target = node.args[0]
+            if not (_is_private(target, private) or _last_name(target) == "uri"):
+                found.append(Finding(node.lineno, "commit"))
+    return found
+
+
+def _private_variables(tree: ast.Module) -> set[str]:
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    mine = [node for node in assigned if _is_private(node.value, set())]
+    names = {t.id for node in mine for t in node.targets if isinstance(t, ast.Name)}
+    others = [node for node in assigned if node not in mine]
+    return names - {t.id for node in others for t in node.targets if isinstance(t, ast.Name)}
+
+
+def _is_private(node: ast.expr, private: set[str]) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in private
+    return isinstance(node, ast.Call) and _last_name(node.func) == PRIVATE
+
+
+def _is_commit(node: ast.Call) -> bool:
+    function = node.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "commit"
+        and _last_name(function.value) == "LanceDataset"
+    )
 
 
 def modules(root: Path) -> Iterator[Path]:

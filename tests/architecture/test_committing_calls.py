@@ -8,8 +8,10 @@ from pathlib import Path
 import lance
 import pytest
 from tests.architecture.committing_calls import (
+    BORROWS_MUTABLY,
     LANCE_ONLY,
     ON_A_DATASET,
+    calls_on_shared_datasets,
     committing_calls,
     modules,
 )
@@ -32,6 +34,45 @@ def test_the_one_module_makes_three_kinds_of_commits() -> None:
     """Creating, committing a staged write, forking. A fourth deserves a look."""
     found = [finding.what for finding in committing_calls(ALLOWED.read_text())]
     assert sorted(found) == ["LanceDataset.commit", "LanceDataset.commit", "dataset.create_branch"]
+
+
+def test_no_shared_dataset_object_is_borrowed_mutably() -> None:
+    found = {
+        f"{path.relative_to(SOURCE)}:{finding.line}": finding.what
+        for path in modules(SOURCE)
+        if "testing" not in path.parts
+        for finding in calls_on_shared_datasets(path.read_text())
+    }
+    assert found == {}, "threads share the handles of tables: use PinnedTable.private_dataset()"
+
+
+ON_SHARED = {
+    "fork": "def f(t): t.dataset.create_branch('x')",
+    "transaction": "def f(t): return t.dataset.read_transaction(1)",
+    "transactions": "def f(t):\n    d = t.dataset\n    return d.get_transactions()",
+    "index": "def f(t): return t.dataset.create_index_uncommitted('id', 'BTREE')",
+    "commit": "def f(t): LanceDataset.commit(t.dataset, transaction)",
+    "by another way": "def f(t): lance.LanceDataset.commit(t.dataset, transaction)",
+    "once private": "d = t.private_dataset()\nd = t.dataset\nd.create_branch('x')",
+}
+ON_PRIVATE = {
+    "fork": "def f(t): t.private_dataset().create_branch('x')",
+    "a variable": "def f(t):\n    d = t.private_dataset()\n    return d.read_transaction(1)",
+    "commit": "def f(t): LanceDataset.commit(t.private_dataset(), transaction)",
+    "a new table": "def f(uri): LanceDataset.commit(uri, transaction)",
+    "reading": "def f(t): return t.dataset.count_rows()",
+    "a branch of ours": "def f(graph): graph.create_branch('x')",
+}
+
+
+@pytest.mark.parametrize("name", ON_SHARED)
+def test_a_planted_call_on_a_shared_object_is_found(name: str) -> None:
+    assert calls_on_shared_datasets(ON_SHARED[name]), ON_SHARED[name]
+
+
+@pytest.mark.parametrize("name", ON_PRIVATE)
+def test_a_call_on_a_private_object_is_left_alone(name: str) -> None:
+    assert calls_on_shared_datasets(ON_PRIVATE[name]) == []
 
 
 PLANTED = {
@@ -111,7 +152,7 @@ def test_the_names_are_names_of_lance() -> None:
 def test_no_method_of_a_dataset_is_forgotten() -> None:
     """Every public method of Lance's dataset is judged: it commits, or it is known not to."""
     public = {name for name in dir(lance.LanceDataset) if not name.startswith("_")}
-    unjudged = public - LANCE_ONLY - ON_A_DATASET - HARMLESS
+    unjudged = public - LANCE_ONLY - ON_A_DATASET - BORROWS_MUTABLY - HARMLESS
     assert unjudged == set(), "does each of these commit? Then it belongs into committing_calls.py"
 
 
@@ -124,7 +165,6 @@ HARMLESS = frozenset(
         "checkout_version",
         "config",
         "count_rows",
-        "create_index_uncommitted",
         "data_storage_version",
         "delta",
         "describe_indices",
@@ -134,7 +174,6 @@ HARMLESS = frozenset(
         "get_fragment",
         "get_fragments",
         "get_ivf_model",
-        "get_transactions",
         "get_version",
         "has_index",
         "has_stable_row_ids",
@@ -158,7 +197,6 @@ HARMLESS = frozenset(
         "prewarm_index",
         "read_blob_ranges",
         "read_blobs",
-        "read_transaction",
         "remap_row_addrs",
         "sample",
         "scanner",

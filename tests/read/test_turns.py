@@ -87,7 +87,7 @@ def test_who_no_longer_wants_to_wait_leaves_no_gap(
     for late in (False, True):
         turn = turns.of("short")
         with monkeypatch.context() as patch:
-            patch.setattr("omnigraph.read.turns.Lock", lambda late=late: Impatient(late))
+            patch.setattr("omnigraph.storage.queues.Lock", lambda late=late: Impatient(late))
             with pytest.raises(KeyboardInterrupt):
                 turns.of("short")
         turn.end()

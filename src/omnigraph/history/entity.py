@@ -11,6 +11,7 @@ from omnigraph.errors import EntityNotFound, InvalidInput, ResourceLimit
 from omnigraph.history.lifeline import Lifeline, Moved
 from omnigraph.history.sightings import Seen
 from omnigraph.history.tokens import Scope
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.rows import Commit
 from omnigraph.read.delta import Op
 from omnigraph.storage.lance_errors import TableNotFound
@@ -55,9 +56,10 @@ class EntityHistory:
 
     def __iter__(self) -> Iterator[EntityEvent]:
         moves, size = self.lifeline.moves(), BATCH_EVENTS
-        while batch := list(islice(moves, size)):
-            yield from self._events(batch)
-            size = min(size * 2, BATCH_EVENTS_MAX)
+        with deletion_noticed(self.lifeline.repository, self.lifeline.branch):
+            while batch := list(islice(moves, size)):
+                yield from self._events(batch)
+                size = min(size * 2, BATCH_EVENTS_MAX)
 
     def page(self, limit: int, page_token: str | None = None) -> HistoryPage:
         """A limited number of events, and a token for what comes after them."""
@@ -70,11 +72,12 @@ class EntityHistory:
         if page_token is not None:
             told = self._scope.decode("history", page_token)
             until = versions.index(told["before"])
-        found = list(islice(self.lifeline.moves(until), limit + 1))
-        token = None
-        if len(found) > limit:
-            token = self._scope.encode("history", {"before": versions[found[limit - 1].at]})
-        return HistoryPage(self._events(found[:limit]), token)
+        with deletion_noticed(self.lifeline.repository, self.lifeline.branch):
+            found = list(islice(self.lifeline.moves(until), limit + 1))
+            token = None
+            if len(found) > limit:
+                token = self._scope.encode("history", {"before": versions[found[limit - 1].at]})
+            return HistoryPage(self._events(found[:limit]), token)
 
     def _events(self, moves: list[Moved]) -> list[EntityEvent]:
         timeline, track = self.lifeline.state.timeline, self.lifeline.track

@@ -21,6 +21,7 @@ from omnigraph.errors import CommitNotFound, HistoryReclaimed
 from omnigraph.history.sightings import Seen, read_whole, search
 from omnigraph.history.window import Schemas
 from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.missing import skipped_if_deleted
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Kind, TablePin, ref_at
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -123,12 +124,13 @@ class Lifeline:
             branch, commit = locate_commit(self.repository, commit_id)
         except CommitNotFound:
             return None
-        state = self.repository.manifest(branch).current()
-        types = self.schemas(SnapshotPins.of(branch, state)).types()
-        for owner in types:
-            if owner.incarnation == self.owner.incarnation:
-                line = Lifeline(self.repository, branch, state, self.schemas, owner, self.id)
-                return line, line.track.until(commit.manifest_version or 0)
+        with skipped_if_deleted(self.repository, branch):
+            state = self.repository.manifest(branch).current()
+            types = self.schemas(SnapshotPins.of(branch, state)).types()
+            for owner in types:
+                if owner.incarnation == self.owner.incarnation:
+                    line = Lifeline(self.repository, branch, state, self.schemas, owner, self.id)
+                    return line, line.track.until(commit.manifest_version or 0)
         return None
 
     # -- from one change to the one before ---------------------------------------------------------

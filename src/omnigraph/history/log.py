@@ -15,6 +15,7 @@ from typing import Final
 from omnigraph.errors import CommitNotFound, InvalidInput
 from omnigraph.history.filters import require_known_types
 from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.manifest.missing import skipped_if_deleted
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.state import ManifestState
@@ -133,7 +134,8 @@ class _Holders:
     def __init__(self, repository: Repository, branch: Branch) -> None:
         branches = all_branches(repository.main.current())
         others = (other for other in branches.values() if other != branch)
-        self._manifests = [repository.manifest(item) for item in (branch, *others)]
+        self._repository = repository
+        self._branches = [branch, *others]
         self._timelines: list[Timeline] = []
         self._known: dict[str, Commit] = {}
 
@@ -152,8 +154,11 @@ class _Holders:
         for timeline in self._timelines:
             if commit_id in timeline.places:
                 return timeline
-        while self._manifests:
-            self._timelines.append(self._manifests.pop(0).current().timeline)
-            if commit_id in self._timelines[-1].places:
-                return self._timelines[-1]
+        while self._branches:
+            branch = self._branches.pop(0)
+            with skipped_if_deleted(self._repository, branch):
+                timeline = self._repository.manifest(branch).current().timeline
+                self._timelines.append(timeline)
+                if commit_id in timeline.places:
+                    return timeline
         return None

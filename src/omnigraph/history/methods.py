@@ -20,6 +20,7 @@ from omnigraph.history.feed import (
 )
 from omnigraph.history.lifeline import Lifeline
 from omnigraph.history.log import LogFilter, log, reachable
+from omnigraph.manifest.missing import deletion_noticed, noticing_deletion
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -68,12 +69,15 @@ class HistoryMethods:
         after: str | None = None,
     ) -> Iterator[Commit]:
         """The same as a stream: commits are read as they are asked for."""
-        state = self._repository.manifest(self._repository.branch(branch)).current()
-        return log(state, filter, after)
+        found = self._repository.branch(branch)
+        with deletion_noticed(self._repository, found):
+            state = self._repository.manifest(found).current()
+        return noticing_deletion(self._repository, found, log(state, filter, after))
 
     def ancestry(self, branch: str = MAIN) -> Iterator[tuple[Commit, tuple[str, ...]]]:
         """Every commit that led to a branch, merged ones included, newest first, with parents."""
-        return reachable(self._repository, self._repository.branch(branch))
+        found = self._repository.branch(branch)
+        return noticing_deletion(self._repository, found, reachable(self._repository, found))
 
     def commit(self, commit_id: str) -> Commit:
         """One commit by id, from whichever branch has it."""
@@ -119,9 +123,10 @@ class HistoryMethods:
         polls give back the ``cursor``, or the ``next_page_token`` of a page that ended inside a
         block.
         """
-        feed = self._feed(branch, _filter(kinds, types, ops))
         position = Position(start, cursor, page_token)
-        return feed.poll(position, Packer(limit, bytes_max), commits_max)
+        with deletion_noticed(self._repository, branch.strip()):
+            feed = self._feed(branch, _filter(kinds, types, ops))
+            return feed.poll(position, Packer(limit, bytes_max), commits_max)
 
     def baseline(
         self,
@@ -136,7 +141,9 @@ class HistoryMethods:
         ``ops`` only counts for the cursor.
         """
         chosen = _filter(kinds, types, ops)
-        return self._feed(branch, chosen).baseline()
+        with deletion_noticed(self._repository, branch.strip()):
+            feed = self._feed(branch, chosen)
+        return noticing_deletion(self._repository, feed.branch, feed.baseline())
 
     def follow(
         self,
@@ -157,7 +164,8 @@ class HistoryMethods:
         stopped = stop or threading.Event()
         position = Position(start, cursor)
         while not stopped.is_set():
-            page = self._feed(branch, chosen).poll(position)
+            with deletion_noticed(self._repository, branch.strip()):
+                page = self._feed(branch, chosen).poll(position)
             if page.blocks:
                 yield page
             elif position.cursor is None:
@@ -184,12 +192,14 @@ class HistoryMethods:
 
     def blame(self, type: str, id: str, branch: str = MAIN) -> list[Blame]:
         """For every property of an entity, the commit that set its current value."""
-        return blame(self._lifeline(type, id, branch))
+        with deletion_noticed(self._repository, branch):
+            return blame(self._lifeline(type, id, branch))
 
     def _lifeline(self, type: str, id: str, branch: str) -> Lifeline:
         found = self._repository.branch(branch)
-        state = self._repository.manifest(found).current()
-        schema = self._reader.schema(SnapshotPins.of(found, state))
+        with deletion_noticed(self._repository, found):
+            state = self._repository.manifest(found).current()
+            schema = self._reader.schema(SnapshotPins.of(found, state))
         owner = _type(schema, type)
         return Lifeline(self._repository, found, state, self._reader.schema, owner, id)
 

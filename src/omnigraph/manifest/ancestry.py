@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.manifest.missing import deletion_noticed, skipped_if_deleted
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 
@@ -78,20 +79,31 @@ def distances(parents: Parents, start: str) -> dict[str, int]:
 
 
 def load_ancestry(repository: Repository, branches: Iterable[Branch]) -> Ancestry:
-    """The commits of some branches, and of those whose commits were merged into them."""
+    """The commits of some branches, and of those whose commits were merged into them.
+
+    Raises ``BranchNotFound`` when one of the former is deleted meanwhile.
+    """
     commits: dict[str, Commit] = {}
     holders: dict[str, Branch] = {}
-    waiting = list(branches)
-    others = [b for b in all_branches(repository.main.current()).values() if b not in waiting]
-    while True:
-        for branch in waiting:
-            for commit in history.list_commits(repository.manifest(branch).current()):
-                commits.setdefault(commit.commit_id, commit)
-                holders.setdefault(commit.commit_id, branch)
+    asked = list(branches)
+    others = [b for b in all_branches(repository.main.current()).values() if b not in asked]
+
+    def read(branch: Branch) -> None:
+        for commit in history.list_commits(repository.manifest(branch).current()):
+            commits.setdefault(commit.commit_id, commit)
+            holders.setdefault(commit.commit_id, branch)
+
+    with deletion_noticed(repository, *asked):
+        for branch in asked:
+            read(branch)
+    while others:
         unknown = {p for c in commits.values() for p in parents_of(c) if p not in commits}
-        if not unknown or not others:
-            return Ancestry(commits, holders)
-        waiting = [others.pop()]
+        if not unknown:
+            break
+        other = others.pop()
+        with skipped_if_deleted(repository, other):
+            read(other)
+    return Ancestry(commits, holders)
 
 
 def _reversed(id: str) -> tuple[int, ...]:

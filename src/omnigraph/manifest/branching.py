@@ -30,6 +30,7 @@ from omnigraph.manifest.format import INTERNAL_VERSION, internal_version
 from omnigraph.manifest.horizon import is_kept, reclaimed
 from omnigraph.manifest.legacy import Lineage
 from omnigraph.manifest.publication import Publication
+from omnigraph.manifest.publisher import back_off
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, MANIFEST_PATH, Kind, Row
 from omnigraph.manifest.state import ManifestState
@@ -37,6 +38,7 @@ from omnigraph.manifest.tags import all_tags
 from omnigraph.manifest.targets import resolve
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.storage.queues import queue
 from omnigraph.storage.tables import TableRef
 
 REGISTER_ATTEMPTS_MAX = 50
@@ -156,16 +158,22 @@ def protect_branch(
 
 
 def change_registry(repository: Repository, change: Change) -> None:
-    """Publish a change of the registry that was decided on its current state, or decide again."""
-    for _ in range(REGISTER_ATTEMPTS_MAX):
-        state = repository.main.current()
-        publication = change(state)
-        if publication is None:
+    """Publish a change of the registry that was decided on its current state, or decide again.
+
+    Threads of this process wait for each other; only other processes can be faster.
+    """
+    with queue(repository.location.uri, "registry"):
+        for attempt in range(REGISTER_ATTEMPTS_MAX):
+            if attempt:
+                back_off(attempt)
+            state = repository.main.current()
+            publication = change(state)
+            if publication is None:
+                return
+            requirements = replace(publication.requirements, branches=state.registry)
+            try:
+                repository.main.publish(replace(publication, requirements=requirements))
+            except ReadSetConflict:
+                continue
             return
-        requirements = replace(publication.requirements, branches=state.registry)
-        try:
-            repository.main.publish(replace(publication, requirements=requirements))
-        except ReadSetConflict:
-            continue
-        return
     raise Contention("too many branches and tags are being changed at once")

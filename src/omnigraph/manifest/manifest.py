@@ -21,6 +21,7 @@ from omnigraph.manifest.migrations.migrator import Migrator
 from omnigraph.manifest.rows import MANIFEST_PATH
 from omnigraph.manifest.state import ManifestState, load_state
 from omnigraph.storage.lance_errors import AmbiguousOutcome, CommitRefused
+from omnigraph.storage.queues import queue
 from omnigraph.storage.tables import PinnedTable, TableStore
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ class Manifest:
 
     def publish(self, publication: Publication) -> Published:
         """Make a publication visible and remember the state it made."""
-        published = self._publisher.publish(publication, self.warm())
+        with queue(self.store.location.uri, "publish", self.physical_branch):
+            published = self._publisher.publish(publication, self.warm())
         with self._lock:
             if self._state is None or published.state.version > self._state.version:
                 self._state = published.state

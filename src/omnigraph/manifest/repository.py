@@ -114,6 +114,12 @@ class Repository:
                 self._manifests[branch.incarnation] = found
             return found
 
+    def incarnations(self, name: str) -> list[str]:
+        """The branches of this name that were worked with here, deleted ones included."""
+        with self._lock:
+            known = list(self._manifests.items())
+        return [found for found, manifest in known if manifest.migrator.site.branch == name]
+
     def migrator(self, branch: Branch, lineage: Lineage | None = None) -> Migrator:
         """What knows the format of a branch; ``lineage`` are the commits of a fresh fork."""
         return Migrator(

@@ -13,6 +13,7 @@ from typing import Final
 from omnigraph.errors import CommitNotFound, InvalidInput, RefNotFound
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, all_branches, get_branch
+from omnigraph.manifest.missing import deletion_noticed, skipped_if_deleted
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -67,16 +68,18 @@ def find_anywhere(repository: Repository, commit_id: str) -> tuple[Branch, Commi
     """A commit on whichever branch has it, main first."""
     branches = all_branches(repository.main.current())
     for branch in sorted(branches.values(), key=lambda b: (b.name != MAIN, b.name)):
-        commit = history.find_commit(repository.manifest(branch).current(), commit_id)
-        if commit is not None:
-            return branch, commit
+        with skipped_if_deleted(repository, branch):
+            commit = history.find_commit(repository.manifest(branch).current(), commit_id)
+            if commit is not None:
+                return branch, commit
     return None
 
 
 def at_commit(repository: Repository, commit_id: str) -> SnapshotPins:
     """The state that a commit of any branch made."""
     branch, _ = locate_commit(repository, commit_id)
-    return repository.snapshot_at_commit(branch, commit_id)
+    with deletion_noticed(repository, branch):
+        return repository.snapshot_at_commit(branch, commit_id)
 
 
 def at_time(repository: Repository, branch_name: str, when_us: int) -> SnapshotPins:

@@ -51,6 +51,7 @@ class Cache:
         """Grows whenever something goes: as long as it stands still, what was there still is."""
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0
+        self._clears = 0
         self._lock = threading.Lock()
         self._making: dict[Hashable, threading.Lock] = {}
 
@@ -80,8 +81,9 @@ class Cache:
         with turn:
             found = self.peek(key)
             if found is None:
+                clears = self._clears
                 found = make()
-                self._keep(key, found)
+                self._keep(key, found, clears)
             with self._lock:
                 self._making.pop(key, None)
             return cast(_T, found)
@@ -90,11 +92,17 @@ class Cache:
         with self._lock:
             self._entries.clear()
             self._bytes = 0
+            self._clears += 1
             self.drops += 1
 
-    def _keep(self, key: Hashable, made: Sized) -> None:
+    def _keep(self, key: Hashable, made: Sized, clears: int) -> None:
+        """Keep what was made since so many clears, unless another one came meanwhile."""
         entry = _Entry(made)
         with self._lock:
+            if self._clears != clears:
+                return
+            if key in self._entries:
+                self._drop(key)
             self._entries[key] = entry
             self._bytes += entry.nbytes
             if entry.nbytes > self.bytes_max:

@@ -12,11 +12,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 from omnigraph.errors import CursorRejected, InvalidInput, ResourceLimit
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
 from omnigraph.read.delta import (
     ChangedRows,
@@ -149,23 +151,25 @@ class Diff:
     def stats(self) -> DiffStats:
         """How many entities of which type changed how. Reads the values, builds no images."""
         counts: dict[str, Counter[str]] = {}
-        for delta in self.deltas():
-            found = Counter(
-                str(op) for rows in delta.changes() for op in rows.ops if self.filter.wants_op(op)
-            )
-            if found:
-                counts[delta.side.owner.key] = found
+        wants = self.filter.wants_op
+        with self._deletion_noticed():
+            for delta in self.deltas():
+                found = Counter(str(op) for rows in delta.changes() for op in rows.ops if wants(op))
+                if found:
+                    counts[delta.side.owner.key] = found
         return DiffStats(counts)
 
     def changes(self, after: tuple[str, str] | None = None) -> Iterator[EntityChange]:
         """Every change, from after the entity with this type key and id on."""
-        for delta in self.deltas():
-            key = delta.side.owner.key
-            if after is not None and key < after[0]:
-                continue
-            after_id = after[1] if after is not None and key == after[0] else None
-            for rows in delta.changes(after_id=after_id):
-                yield from (c for c in entity_changes(delta, rows) if self.filter.wants_op(c.op))
+        with self._deletion_noticed():
+            for delta in self.deltas():
+                key = delta.side.owner.key
+                if after is not None and key < after[0]:
+                    continue
+                after_id = after[1] if after is not None and key == after[0] else None
+                for rows in delta.changes(after_id=after_id):
+                    found = entity_changes(delta, rows)
+                    yield from (c for c in found if self.filter.wants_op(c.op))
 
     def page(self, limit: int = PAGE_CHANGES, page_token: str | None = None) -> DiffPage:
         """A limited number of changes, and a token for what comes after them."""
@@ -192,6 +196,10 @@ class Diff:
                 delta = type_delta(self.repository, self.old, self.new, keys)
                 if delta.pairs.num_rows:
                     yield delta
+
+    def _deletion_noticed(self) -> AbstractContextManager[None]:
+        branches = (self.old.snapshot.branch, self.new.snapshot.branch)
+        return deletion_noticed(self.repository, *branches)
 
     # -- tokens ------------------------------------------------------------------------------------
 

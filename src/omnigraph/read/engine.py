@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 from omnigraph.errors import InvalidInput, OmnigraphError, ResourceLimit
 from omnigraph.frozen import frozen
 from omnigraph.manifest.branches import MAIN_BRANCH
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
@@ -136,18 +137,19 @@ class Reader:
         turn = self._turns.of(text if isinstance(text, str) else None)
         try:
             started = time.perf_counter()
-            tables = (
-                self.tables(self.pin(branch, at))
-                if at is not None
-                else self.newest(MAIN if branch is None else branch)
-            )
-            prepared = self.prepare(text, name, tables, options.file)
-            if not tables.is_loaded(prepared.use):
-                turn.end()
-            mode = options.parameter_mode
-            bound = bind_parameters(prepared.plan.parameters, params, mode=mode)
-            target = Target(None if at is not None else tables.snapshot.branch.name, at)
-            result = _Run(self, tables, prepared, bound, options, guard).result(target)
+            with deletion_noticed(self.repository, branch, at):
+                tables = (
+                    self.tables(self.pin(branch, at))
+                    if at is not None
+                    else self.newest(MAIN if branch is None else branch)
+                )
+                prepared = self.prepare(text, name, tables, options.file)
+                if not tables.is_loaded(prepared.use):
+                    turn.end()
+                mode = options.parameter_mode
+                bound = bind_parameters(prepared.plan.parameters, params, mode=mode)
+                target = Target(None if at is not None else tables.snapshot.branch.name, at)
+                result = _Run(self, tables, prepared, bound, options, guard).result(target)
             self._turns.note(text, time.perf_counter() - started)
             return result
         finally:
@@ -165,30 +167,33 @@ class Reader:
         from omnigraph.read.explain import explain_read
 
         options = options or STANDARD
-        tables = self.tables(self.pin(branch, at))
-        prepared = self.prepare(text, name, tables, options.file)
-        choice = choose_access(
-            tables, prepared.plan, prepared.use, options.access, self.touches, note=False
-        )
-        return explain_read(tables, prepared.plan, prepared.needed, choice)
+        with deletion_noticed(self.repository, branch, at):
+            tables = self.tables(self.pin(branch, at))
+            prepared = self.prepare(text, name, tables, options.file)
+            choice = choose_access(
+                tables, prepared.plan, prepared.use, options.access, self.touches, note=False
+            )
+            return explain_read(tables, prepared.plan, prepared.needed, choice)
 
     # Pinning and compiling
 
     def pin(self, branch: str | None = None, at: str | None = None) -> SnapshotPins:
         """The newest state of a branch, or the state that a commit, a tag or a moment names."""
-        if at is None:
-            name = MAIN if branch is None else branch
-            return self.repository.snapshot(self.repository.branch(name))
-        if branch is not None:
-            return self.repository.snapshot_at_commit(self.repository.branch(branch), at)
-        return resolve(self.repository, at)
+        with deletion_noticed(self.repository, branch, at):
+            if at is None:
+                name = MAIN if branch is None else branch
+                return self.repository.snapshot(self.repository.branch(name))
+            if branch is not None:
+                return self.repository.snapshot_at_commit(self.repository.branch(branch), at)
+            return resolve(self.repository, at)
 
     def state(self, target: str) -> State:
         """A target with its schema, ready to be compared."""
         from omnigraph.read.delta import State
 
-        snapshot = resolve(self.repository, target)
-        return State(snapshot, self.schema(snapshot))
+        with deletion_noticed(self.repository, target):
+            snapshot = resolve(self.repository, target)
+            return State(snapshot, self.schema(snapshot))
 
     def schema(self, snapshot: SnapshotPins) -> AcceptedSchema:
         """The schema of a snapshot."""

@@ -8,9 +8,9 @@ Python and take no turns, and a short one that has to load something first ends 
 
 from __future__ import annotations
 
-from collections import deque
-from threading import Lock
 from typing import Final
+
+from omnigraph.storage.queues import FairLock
 
 SHORT_S: Final = 0.001
 """A query that took less than this the last time takes turns."""
@@ -27,23 +27,21 @@ class Turn:
     def end(self) -> None:
         turns, self._turns = self._turns, None
         if turns is not None:
-            turns.pass_on()
+            turns.release()
 
 
-class Turns:
-    """Passed on in the order of those who wait. Thread-safe."""
+class Turns(FairLock):
+    """Handed over in the order of those who wait. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._taken = False
-        self._waiting: deque[Lock] = deque()
+        super().__init__()
         self._last: dict[object, float] = {}
 
     def of(self, text: object) -> Turn:
         """Wait for a turn, if the text is one of a short query."""
         if self._last.get(text, SHORT_S) >= SHORT_S:
             return Turn(None)
-        self._wait()
+        self.acquire()
         return Turn(self)
 
     def note(self, text: str, seconds: float) -> None:
@@ -51,33 +49,3 @@ class Turns:
         if len(self._last) >= KNOWN_MAX and text not in self._last:
             self._last.clear()
         self._last[text] = seconds
-
-    def _wait(self) -> None:
-        with self._lock:
-            if not self._taken:
-                self._taken = True
-                return
-            mine = Lock()
-            mine.acquire()
-            self._waiting.append(mine)
-        try:
-            mine.acquire()
-        except BaseException:
-            self._give_up(mine)
-            raise
-
-    def _give_up(self, mine: Lock) -> None:
-        """Wait no longer; a turn that came meanwhile is passed on."""
-        with self._lock:
-            waits = mine in self._waiting
-            if waits:
-                self._waiting.remove(mine)
-        if not waits:
-            self.pass_on()
-
-    def pass_on(self) -> None:
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().release()
-            else:
-                self._taken = False

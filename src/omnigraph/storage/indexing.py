@@ -55,7 +55,7 @@ class BuiltIndex:
 def build_part(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
     """The files of an index over some fragments, not to be committed before ``join_parts``."""
     with translated(f"building an index on {table.ref.path}"):
-        return table.dataset.create_index_uncommitted(
+        return table.private_dataset().create_index_uncommitted(
             spec.column,
             _kind(table, spec, fragment_ids),
             name=spec.name,

@@ -16,6 +16,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -106,11 +107,19 @@ class Counters:
 
 @frozen(slots=False)
 class PinnedTable:
-    """A table at one version. Everything it answers stays true for ever."""
+    """A table at one version. Everything it answers stays true for ever.
+
+    Threads share ``dataset``, so only calls that Lance lets run side by side are made on it. Calls
+    that borrow a dataset object mutably are made on ``private_dataset()``.
+    """
 
     ref: TableRef
     dataset: lance.LanceDataset = field(repr=False)
     counters: Counters = field(repr=False)
+
+    def private_dataset(self) -> lance.LanceDataset:
+        """A dataset object that no other thread has; makes no request."""
+        return copy(self.dataset)
 
     @cached_property
     def rows(self) -> int:
@@ -208,6 +217,7 @@ class TableStore:
         self.counters = Counters()
         self._handles: OrderedDict[TableRef, PinnedTable] = OrderedDict()
         self._fork_points: dict[str, TableRef] = {}
+        self._forgotten = 0  # how often tables were forgotten
         self._lock = threading.Lock()
 
     # -- reading ------------------------------------------------------------------------------
@@ -219,6 +229,7 @@ class TableStore:
             if pinned is not None:
                 self._handles.move_to_end(ref)
                 return pinned
+            forgotten = self._forgotten
         import lance
 
         self.counters.opens += 1
@@ -229,7 +240,7 @@ class TableStore:
                 session=lance_session(),
                 storage_options=self.location.storage_options() or None,
             )
-        return self._keep(ref, dataset)
+        return self._keep(ref, dataset, forgotten)
 
     def open_newest(self, path: str, branch: str | None = None) -> PinnedTable:
         """The newest version, found by asking the store: for the first open of a manifest only."""
@@ -276,7 +287,7 @@ class TableStore:
 
         pinned = self.open(ref)
         try:
-            made = pinned.dataset.read_transaction(ref.version)
+            made = pinned.private_dataset().read_transaction(ref.version)
         except TypeError:
             # Lance cannot show native compactions that rewrote an index; none of them is ours.
             return TransactionInfo(ref.version, None, None, None)
@@ -378,7 +389,7 @@ class TableStore:
         self.counters.commits += 1
         with translated(f"committing {staged.ref.path}", committing=True):
             dataset = LanceDataset.commit(
-                pinned.dataset,
+                pinned.private_dataset(),
                 staged.transaction,
                 max_retries=0,
                 storage_options=self.location.storage_options() or None,
@@ -390,7 +401,7 @@ class TableStore:
         hit("fork.before_ref")
         self.counters.commits += 1
         with translated(f"forking {ref.path}", committing=True):
-            self.open(ref).dataset.create_branch(
+            self.open(ref).private_dataset().create_branch(
                 name,
                 reference=ref.version if ref.branch is None else (ref.branch, ref.version),
                 storage_options=self.location.storage_options() or None,
@@ -407,8 +418,9 @@ class TableStore:
         self.objects.delete_prefix(f"{path}/tree/{name}")
 
     def forget(self, path: str) -> None:
-        """Let go of the handles of a table, after its files were removed."""
+        """Let go of the handles of a table, after its files were removed or rewritten."""
         with self._lock:
+            self._forgotten += 1
             for ref in [ref for ref in self._handles if ref.path == path]:
                 del self._handles[ref]
 
@@ -417,9 +429,12 @@ class TableStore:
     def _uri(self, path: str) -> str:
         return self.location.child(path).uri
 
-    def _keep(self, ref: TableRef, dataset: Any) -> PinnedTable:
+    def _keep(self, ref: TableRef, dataset: Any, forgotten: int | None = None) -> PinnedTable:
+        """Share a handle, unless it was opened before tables were forgotten last."""
         pinned = PinnedTable(ref, dataset, self.counters)
         with self._lock:
+            if forgotten is not None and forgotten != self._forgotten:
+                return pinned
             self._handles[ref] = pinned
             self._handles.move_to_end(ref)
             while len(self._handles) > HANDLES_MAX:

@@ -11,6 +11,7 @@ from omnigraph.commit.prepared import WriteInfo
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import Branch, all_branches, is_protected
 from omnigraph.manifest.branching import create_branch, protect_branch
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.tagging import create_tag, delete_tag
 from omnigraph.manifest.tags import Tag, all_tags
@@ -36,7 +37,8 @@ class BranchMethods(WriteMethods):
         Costs the same whatever the graph holds.
         """
         self._transaction.require_writable()
-        return create_branch(self._repository, name, from_)
+        with deletion_noticed(self._repository, from_):
+            return create_branch(self._repository, name, from_)
 
     def delete_branch(self, name: str) -> None:
         """Delete a branch with its own history.
@@ -77,7 +79,10 @@ class BranchMethods(WriteMethods):
     ) -> Tag:
         """Name a commit: the head of a branch, or any commit. ``force`` moves an existing tag."""
         self._transaction.require_writable()
-        return create_tag(self._repository, name, target, force=force, actor=actor, message=message)
+        with deletion_noticed(self._repository, target):
+            return create_tag(
+                self._repository, name, target, force=force, actor=actor, message=message
+            )
 
     def delete_tag(self, name: str) -> Tag:
         """Remove a tag."""
@@ -216,7 +221,8 @@ class BranchMethods(WriteMethods):
         text = f"reset to {target}" if message is None else message
         info = WriteInfo("reset", actor, text, {**(metadata or {}), "resets_to": target})
         write = WriteOptions(branch, info, expected_head)
-        return reset(self._repository, self._transaction, target, write)
+        with deletion_noticed(self._repository, branch):
+            return reset(self._repository, self._transaction, target, write)
 
     def _undo(self) -> Undo:
         self._transaction.require_writable()

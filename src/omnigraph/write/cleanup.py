@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -20,11 +21,12 @@ from omnigraph.commit.operator import SET_ASIDE_PREFIX, Operator
 from omnigraph.commit.ownership import Owner, is_certainly_dead
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.commit.uncovered import uncovered_drift
-from omnigraph.errors import ObjectNotFound
+from omnigraph.errors import BranchNotFound, Contention, ObjectNotFound
 from omnigraph.ids import new_ulid, ulid_milliseconds
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.horizon import raise_horizon
 from omnigraph.manifest.legacy import INERT_SINCE
+from omnigraph.manifest.missing import skipped_if_deleted
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH, Kind
@@ -33,6 +35,7 @@ from omnigraph.storage.files import Tables, hold
 from omnigraph.storage.objects import ObjectInfo
 from omnigraph.storage.paths import RECOVERY_AUDIT_PATH, RECOVERY_PREFIX, STAGING_PREFIX
 from omnigraph.write.retention import (
+    Kept,
     Policy,
     keep_newest,
     keep_unfinished,
@@ -47,6 +50,8 @@ ORPHAN_AGE: Final = timedelta(days=7)
 and an intent protects everything that is younger than itself."""
 MANIFEST_AGE: Final = timedelta(hours=1)
 """Versions of manifests stay for this long: a warm handle looks for the one after its own."""
+DELETIONS_MAX: Final = 20
+"""Branches that may be deleted, one after the other, while a cleanup finds out what is held."""
 MARK_AGE_US: Final = 7 * 86_400 * 1_000_000
 """Marks of abandoned writes are dropped after this long: no owner wakes up later than that."""
 STAGING: Final = "staging"
@@ -117,7 +122,7 @@ def cleanup(
         _state_horizons(repository, branches, horizons)
         hit("cleanup.after_horizons")
         tables, others = hold(repository.objects.list())
-    kept = kept_states(repository, seen_states(repository, horizons))
+    kept = _kept(repository, horizons)
     keep_unfinished(kept, transaction.recovery.pending)
     keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
     ages = _ages(repository, others)
@@ -136,11 +141,23 @@ def cleanup(
     return report
 
 
+def _kept(repository: Repository, horizons: dict[str, int]) -> Kept:
+    """What must stay; branches that are deleted while this is found out hold nothing."""
+    for _ in range(DELETIONS_MAX):
+        with suppress(BranchNotFound):
+            return kept_states(repository, seen_states(repository, horizons))
+    raise Contention("too many branches were deleted while what they hold was looked up")
+
+
 def _inert(
     repository: Repository, branches: list[Branch], others: list[ObjectInfo]
 ) -> tuple[dict[str, list[ObjectInfo]], list[ObjectInfo]]:
     """Datasets that only older formats read than any branch has, and what else there is."""
-    oldest = min(repository.manifest(branch).current().format for branch in branches)
+    formats = []
+    for branch in branches:
+        with skipped_if_deleted(repository, branch):
+            formats.append(repository.manifest(branch).current().format)
+    oldest = min(formats)
     inert: dict[str, list[ObjectInfo]] = {}
     rest = []
     for info in others:
@@ -170,13 +187,14 @@ def _horizons(
     horizons: dict[str, int] = {}
     given_up: dict[str, int] = {}
     for branch in branches:
-        state = repository.manifest(branch).current()
-        manifest = tables.get(MANIFEST_PATH, {}).get(branch.ref)
-        horizon = new_horizon(state, policy, manifest, repository.clock.now_us())
-        horizons[branch.incarnation] = horizon
-        track = state.timeline.commits
-        below = max(track.until(horizon) - 1, 0) - max(track.until(state.horizon) - 1, 0)
-        given_up[branch.name] = max(below, 0)
+        with skipped_if_deleted(repository, branch):
+            state = repository.manifest(branch).current()
+            manifest = tables.get(MANIFEST_PATH, {}).get(branch.ref)
+            horizon = new_horizon(state, policy, manifest, repository.clock.now_us())
+            track = state.timeline.commits
+            below = max(track.until(horizon) - 1, 0) - max(track.until(state.horizon) - 1, 0)
+            horizons[branch.incarnation] = horizon
+            given_up[branch.name] = max(below, 0)
     return horizons, given_up
 
 
@@ -186,15 +204,21 @@ def _state_horizons(
     """Publish new horizons, and drop marks that nobody can need any more."""
     before = repository.clock.now_us() - MARK_AGE_US
     for branch in branches:
-        manifest = repository.manifest(branch)
-        state = manifest.current()
-        if horizons[branch.incarnation] > state.horizon:
-            raise_horizon(manifest, branch, horizons[branch.incarnation])
-        old = [r for r in state.rows(Kind.ABANDONED) if r.metadata.get("at_us", before) < before]
-        needed = _marks_in_use(repository, branch) if old else set()
-        marks = tuple(row.object_id for row in old if row.object_id not in needed)
-        if marks:
-            manifest.publish(Publication(new_ulid(), branch.name, drop=marks))
+        if branch.incarnation in horizons:
+            with skipped_if_deleted(repository, branch):
+                _state_horizon(repository, branch, horizons[branch.incarnation], before)
+
+
+def _state_horizon(repository: Repository, branch: Branch, horizon: int, before: int) -> None:
+    manifest = repository.manifest(branch)
+    state = manifest.current()
+    if horizon > state.horizon:
+        raise_horizon(manifest, branch, horizon)
+    old = [r for r in state.rows(Kind.ABANDONED) if r.metadata.get("at_us", before) < before]
+    needed = _marks_in_use(repository, branch) if old else set()
+    marks = tuple(row.object_id for row in old if row.object_id not in needed)
+    if marks:
+        manifest.publish(Publication(new_ulid(), branch.name, drop=marks))
 
 
 def _marks_in_use(repository: Repository, branch: Branch) -> set[str]:
@@ -210,9 +234,10 @@ def _drifted(
     """The tables that were changed from outside: what is in use there is not known."""
     pending = transaction.recovery.pending
     for branch in branches:
-        for pin in repository.snapshot(branch).pins.values():
-            if uncovered_drift(repository, pending, branch, pin) is not None:
-                yield pin.ref.path
+        with skipped_if_deleted(repository, branch):
+            for pin in repository.snapshot(branch).pins.values():
+                if uncovered_drift(repository, pending, branch, pin) is not None:
+                    yield pin.ref.path
 
 
 def _ages(repository: Repository, others: list[ObjectInfo]) -> Ages:

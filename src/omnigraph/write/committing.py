@@ -11,6 +11,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -26,12 +27,14 @@ from omnigraph.errors import (
 )
 from omnigraph.manifest.branches import Branch, accepts_only_merges
 from omnigraph.manifest.history import find_commit
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, Kind, Row
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.schema import AcceptedSchema
+from omnigraph.storage.queues import queue
 from omnigraph.write.quiet import wait_for_others
 
 PREPARE_ATTEMPTS_MIN: Final = 10
@@ -109,7 +112,8 @@ class Committer:
 
     def attempt(self, branch_name: str) -> Attempt:
         branch = self._repository.branch(branch_name)
-        return Attempt(self._repository, branch, self._repository.manifest(branch).current())
+        with deletion_noticed(self._repository, branch):
+            return Attempt(self._repository, branch, self._repository.manifest(branch).current())
 
     def run(
         self,
@@ -124,39 +128,59 @@ class Committer:
         ``retry`` says, after a preparation, whether it may be repeated on newer state. ``digest``
         identifies the request; it is asked only when there is an idempotency key.
         """
+        with deletion_noticed(self._repository, options.branch):
+            return self._run(options, prepare, retry, digest)
+
+    def _run(
+        self,
+        options: WriteOptions,
+        prepare: Prepare,
+        retry: Callable[[], bool],
+        digest: Callable[[], str],
+    ) -> Outcome:
         self._transaction.enter(self._repository.branch(options.branch))
         key = None
         if options.idempotency_key is not None:
             key = (options.idempotency_key, digest())
         deadline = self._repository.clock.monotonic() + PREPARE_BUDGET_S
+        # One thread at a time prepares again, and those who come later let it: it is overtaken at
+        # most by those who had begun before it.
+        lane = queue(self._repository.location.uri, "prepare again", options.branch)
+        lane.wait()
         number = 0
         while True:
             number += 1
             attempt = self.attempt(options.branch)
-            if not options.asks_for_quiet and wait_for_others(
+            waited = not options.asks_for_quiet and wait_for_others(
                 self._repository, attempt.branch, attempt.state
-            ):
-                attempt = self.attempt(options.branch)
-            before = self._done_before(attempt, key)
-            if before is not None:
-                return before
-            try:
-                return self._once(options, attempt, prepare, key)
-            except PreconditionFailed as failed:
-                raise PreconditionFailed(failed.expected, failed.actual, options.branch) from None
-            except KeyConflict:
-                raise
-            except Conflict as conflict:
-                before = self._done_before(self.attempt(options.branch), key)
+            )
+            with lane if number > 1 else nullcontext():
+                if waited or number > 1:
+                    attempt = self.attempt(options.branch)
+                before = self._done_before(attempt, key)
                 if before is not None:
                     return before
-                if not (retry() and conflict.retryable):
+                try:
+                    return self._once(options, attempt, prepare, key)
+                except PreconditionFailed as failed:
+                    expected, actual = failed.expected, failed.actual
+                    raise PreconditionFailed(expected, actual, options.branch) from None
+                except KeyConflict:
                     raise
-                late = self._repository.clock.monotonic() > deadline
-                if late and number >= PREPARE_ATTEMPTS_MIN:
-                    raise
-                ceiling = min(PREPARE_BACKOFF_MAX_S, PREPARE_BACKOFF_S * 2**number)
-                time.sleep(random.uniform(0, ceiling))
+                except Conflict as conflict:
+                    now = self.attempt(options.branch)
+                    before = self._done_before(now, key)
+                    if before is not None:
+                        return before
+                    # Upkeep moves tables without a commit: nothing that was decided on changed.
+                    unchanged = now.snapshot.commit_id == attempt.snapshot.commit_id
+                    if not ((retry() or unchanged) and conflict.retryable):
+                        raise
+                    late = self._repository.clock.monotonic() > deadline
+                    if late and number >= PREPARE_ATTEMPTS_MIN:
+                        raise
+            ceiling = min(PREPARE_BACKOFF_MAX_S, PREPARE_BACKOFF_S * 2**number)
+            time.sleep(random.uniform(0, ceiling))
 
     def _once(
         self,

@@ -18,6 +18,7 @@ from omnigraph.constraints import Report
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.manifest.ancestry import Ancestry, load_ancestry
 from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -237,9 +238,10 @@ class Merge:
             return ground.finish(stage_plan(preparer, plan, made, info)), meeting.facts
 
         try:
-            done = committer.run(
-                options, prepare, retry=lambda: True, digest=lambda: self._digest(merge)
-            )
+            with deletion_noticed(self._repository, self._source):
+                done = committer.run(
+                    options, prepare, retry=lambda: True, digest=lambda: self._digest(merge)
+                )
         finally:
             for engine in self._engines:
                 engine.close()
@@ -259,6 +261,10 @@ class Merge:
 
     def preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
         """What a merge would do now. Writes nothing."""
+        with deletion_noticed(self._repository, self._source, self._target):
+            return self._preview(committer, merge)
+
+    def _preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
         attempt = committer.attempt(self._target)
         meeting = self._meet(attempt)
         result = MergeResult(

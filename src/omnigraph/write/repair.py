@@ -124,7 +124,7 @@ def _classify(store: TableStore, pin: TablePin, drift: TableDrift) -> Repaired:
 def _operation(store: TableStore, ref: TableRef) -> str:
     from omnigraph.storage.lance_errors import translate
 
-    dataset = store.open(ref).dataset
+    dataset = store.open(ref).private_dataset()
     try:
         made = dataset.read_transaction(ref.version)
     except TypeError:

@@ -18,6 +18,7 @@ from omnigraph.manifest import history
 from omnigraph.manifest.ancestry import load_ancestry
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, all_branches
 from omnigraph.manifest.horizon import kept_version, protected_versions
+from omnigraph.manifest.missing import deletion_noticed, skipped_if_deleted
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH, ref_at
 from omnigraph.manifest.state import ManifestState
@@ -118,23 +119,29 @@ def seen_states(
     main = repository.main.current()
     found = []
     for branch in sorted(all_branches(main).values(), key=lambda b: b.ref or ""):
-        state = main if branch.ref is None else repository.manifest(branch).current()
-        horizon = (horizons or {}).get(branch.incarnation, state.horizon)
-        found.append(BranchState(branch, state, horizon))
+        with skipped_if_deleted(repository, branch):
+            state = main if branch.ref is None else repository.manifest(branch).current()
+            horizon = (horizons or {}).get(branch.incarnation, state.horizon)
+            found.append(BranchState(branch, state, horizon))
     return found
 
 
 def kept_states(repository: Repository, seen: Sequence[BranchState]) -> Kept:
-    """Everything of these states that must stay, but for what is unfinished."""
+    """Everything of these states that must stay, but for what is unfinished.
+
+    Raises ``BranchNotFound`` when one of the branches is deleted meanwhile.
+    """
     kept = Kept()
     main = seen[0].state
-    bases = dict(_merge_bases(repository, [one.branch for one in seen]))
-    leases = held_versions(repository)
-    for one in seen:
-        incarnation = one.branch.incarnation
-        held = {version for _, version in protected_versions(main, one.branch)}
-        held |= bases.get(incarnation, set()) | leases.get(incarnation, set())
-        _keep_branch(kept, one.branch, one.state, one.horizon, held)
+    branches = [one.branch for one in seen]
+    with deletion_noticed(repository, *branches):
+        bases = dict(_merge_bases(repository, branches))
+        leases = held_versions(repository)
+        for one in seen:
+            incarnation = one.branch.incarnation
+            held = {version for _, version in protected_versions(main, one.branch)}
+            held |= bases.get(incarnation, set()) | leases.get(incarnation, set())
+            _keep_branch(kept, one.branch, one.state, one.horizon, held)
     return kept
 
 

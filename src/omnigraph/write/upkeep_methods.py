@@ -14,6 +14,7 @@ from omnigraph.commit.leases import held
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.migrations.upgrade import UpgradeReport, upgrade
+from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -55,14 +56,17 @@ class UpkeepMethods(Forgetting):
 
     def indexes(self, branch: str = MAIN) -> list[IndexReport]:
         """Every index that is declared or stored: how much it covers, its parts and its size."""
-        return list_indexes(self._repository, self._repository.branch(branch))
+        found = self._repository.branch(branch)
+        with deletion_noticed(self._repository, found):
+            return list_indexes(self._repository, found)
 
     def build_indexes(self, branch: str = MAIN, *, engine: str = "local") -> list[IndexReport]:
         """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
         self._transaction.require_writable()
         found = self._repository.branch(branch)
         build = self._index_builder(engine)
-        return bring_up_to_date(self._repository, self._transaction, found, build)
+        with deletion_noticed(self._repository, found):
+            return bring_up_to_date(self._repository, self._transaction, found, build)
 
     def drop_indexes(
         self, type_key: str, property: str | None = None, branch: str = MAIN
@@ -73,7 +77,8 @@ class UpkeepMethods(Forgetting):
         """
         self._transaction.require_writable()
         found = self._repository.branch(branch)
-        return drop_indexes(self._repository, self._transaction, found, type_key, property)
+        with deletion_noticed(self._repository, found):
+            return drop_indexes(self._repository, self._transaction, found, type_key, property)
 
     def cleanup(
         self,
@@ -126,7 +131,9 @@ class UpkeepMethods(Forgetting):
         Needed only by those who read one state for longer than an hour beside a cleanup.
         """
         self._transaction.require_writable()
-        with held(self._repository, resolve(self._repository, target)) as snapshot:
+        with deletion_noticed(self._repository, target):
+            pinned = resolve(self._repository, target)
+        with held(self._repository, pinned) as snapshot:
             yield snapshot
 
     def repair(
@@ -145,15 +152,17 @@ class UpkeepMethods(Forgetting):
         """
         if confirm:
             self._transaction.require_writable()
-        return repair(
-            self._repository,
-            self._transaction,
-            self._repository.branch(branch),
-            confirm=confirm,
-            force=force,
-            restore=restore,
-            actor=actor,
-        )
+        found = self._repository.branch(branch)
+        with deletion_noticed(self._repository, found):
+            return repair(
+                self._repository,
+                self._transaction,
+                found,
+                confirm=confirm,
+                force=force,
+                restore=restore,
+                actor=actor,
+            )
 
     def backup(self, target: str | os.PathLike[str]) -> CopyReport:
         """Begin a backup in an empty place, or bring one up to date: only what is new is copied.
@@ -174,7 +183,8 @@ class UpkeepMethods(Forgetting):
         self._transaction.require_writable()
         found = self._repository.branch(branch)
         rewrite = self._rewriter(engine)
-        return optimize(self._repository, self._transaction, found, rewrite)
+        with deletion_noticed(self._repository, found):
+            return optimize(self._repository, self._transaction, found, rewrite)
 
     def _index_builder(self, engine: str) -> Build:
         """What writes the files of an index; ``Graph`` knows the other engines."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.commit.pending import PendingRecords
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import Branch, all_branches
+from omnigraph.manifest.missing import is_live
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState
 from omnigraph.read.fsck.content import check_ends, check_indexes, check_rows
@@ -60,7 +61,10 @@ def check_graph(repository: Repository, *, quick: bool = False) -> CheckReport:
     report.findings += check_registry(repository, main, tables)
     run = _Run(repository, report, tables, main, quick=quick)
     for branch in all_branches(main).values():
+        known = len(report.findings)
         run.check(branch)
+        if len(report.findings) > known and not is_live(repository, branch):
+            del report.findings[known:]  # deleted meanwhile, with its files
     return report
 
 
