@@ -12,12 +12,12 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.predicates.values import Values
 from omnigraph.query.expressions import SCORE
 from omnigraph.read import frame, order
 from omnigraph.read.cache import Cache
 from omnigraph.read.engine import Reader, ReadOptions
 from omnigraph.read.order import SortColumn, first_rows, ordered_rows, string_beginnings
-from omnigraph.read.values import Values
 from tests.graphs import repository
 from tests.read.graphs import use_small_blocks
 

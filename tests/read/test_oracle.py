@@ -19,7 +19,7 @@ import pytest
 from omnigraph.graph import Graph
 from omnigraph.query import bind_parameters, compile_query
 from omnigraph.query.plan import ReadPlan
-from omnigraph.read import values
+from omnigraph.predicates import values
 from omnigraph.read.choice import Access
 from omnigraph.read.engine import ReadOptions
 from omnigraph.syntax import SourceError

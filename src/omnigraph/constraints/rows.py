@@ -6,15 +6,18 @@ Each is one Arrow expression over a column. ``conform`` has made the types right
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints.spelling import shown_value
 from omnigraph.constraints.violations import Report, Rule, Violation
+from omnigraph.predicates.condition import Condition
+from omnigraph.query.ast import ComparisonOperator
 from omnigraph.schema import Check, EdgeType, NodeType, Property, Range
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_BOUNDS: Final[tuple[ComparisonOperator, ComparisonOperator]] = (">=", "<=")
 _Finding = tuple[Rule, str, Any, str]  # rule, property, mask of offenders, what is wrong
 
 
@@ -44,7 +47,7 @@ def check_values(owner: NodeType | EdgeType, rows: pa.Table, report: Report) -> 
 
 def _findings(owner: NodeType | EdgeType, rows: pa.Table) -> Iterator[_Finding]:
     for bounds in getattr(owner, "ranges", ()):
-        yield _range(bounds, rows)
+        yield _range(bounds, owner.properties[bounds.property], rows)
     for check in getattr(owner, "checks", ()):
         yield _check(check, rows)
     for declared in owner.properties.values():
@@ -52,16 +55,17 @@ def _findings(owner: NodeType | EdgeType, rows: pa.Table) -> Iterator[_Finding]:
             yield _enum(declared, rows)
 
 
-def _range(bounds: Range, rows: pa.Table) -> _Finding:
+def _range(bounds: Range, declared: Property, rows: pa.Table) -> _Finding:
+    """Values compare with the bounds as in a query; what is not finite is outside of any range."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = pc.cast(rows[bounds.property], pa.float64(), safe=False)
-    inside = pc.is_finite(values)
-    if bounds.low is not None:
-        inside = pc.and_(inside, pc.greater_equal(values, bounds.low))
-    if bounds.high is not None:
-        inside = pc.and_(inside, pc.less_equal(values, bounds.high))
+    column = rows[bounds.property]
+    inside = pc.is_finite(column)
+    for operator, bound in zip(_BOUNDS, (bounds.low, bounds.high), strict=True):
+        if bound is not None:
+            condition = Condition(bounds.property, declared.type, operator, bound)
+            inside = pc.and_(inside, pa.array(condition.mask(rows)))
     shown = f"{_number(bounds.low)}..{_number(bounds.high)}"
     return "range", bounds.property, pc.invert(inside), f"outside @range {shown}"
 

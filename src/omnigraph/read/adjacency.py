@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omnigraph.frozen import frozen
-from omnigraph.read.values import Ints
+from omnigraph.predicates.values import Ints
 
 
 class Hits(NamedTuple):

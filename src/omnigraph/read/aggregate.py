@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.query.expressions import Aggregate, Expression, PropertyOf, WholeEntity
 from omnigraph.query.plan import Group
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame, add_up, group_rows
 from omnigraph.read.order import string_ranks
 from omnigraph.read.tables import CachedTable
-from omnigraph.read.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.types import PropertyType
 
 INT64_MAX: Final = 2**63 - 1

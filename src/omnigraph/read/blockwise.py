@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.query.expressions import Aggregate, Expression, WholeEntity
 from omnigraph.query.plan import Group
 from omnigraph.read.aggregate import (
@@ -40,7 +41,6 @@ from omnigraph.read.frame import (
     group_rows,
 )
 from omnigraph.read.tally import Tally, tally
-from omnigraph.read.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.types import PropertyType
 
 ROWS_PER_GROUP_MIN: Final = 8

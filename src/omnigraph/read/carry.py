@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from omnigraph.predicates.values import Ints
 from omnigraph.read import sets
 from omnigraph.read.adjacency import Adjacency
 from omnigraph.read.succession import Succession
-from omnigraph.read.values import Ints
 
 
 class Links(NamedTuple):

@@ -19,7 +19,7 @@ from omnigraph.storage.tables import ROW_ID, PinnedTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from omnigraph.read.values import Mask
+    from omnigraph.predicates.values import Mask
     from omnigraph.schema import EdgeType, NodeType
 
 BLOB_BATCH_ROWS: Final = 64

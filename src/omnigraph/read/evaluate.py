@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.compare import Operand, compare
+from omnigraph.predicates.values import Ints, Literal, Mask, Values
 from omnigraph.query.expressions import (
     Bm25,
     Compare,
@@ -25,10 +27,8 @@ from omnigraph.query.expressions import (
     TextMatch,
     is_constant,
 )
-from omnigraph.read.compare import Operand, compare
 from omnigraph.read.frame import BLOCK_ROWS, Frame, block_slices
 from omnigraph.read.limits import Check
-from omnigraph.read.values import Ints, Literal, Mask, Values
 
 
 class Gathers(Protocol):

@@ -13,7 +13,7 @@ import numpy as np
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.frozen import frozen
-from omnigraph.read.values import Ints, Mask, picked
+from omnigraph.predicates.values import Ints, Mask, picked
 
 _EXACT_FLOAT_MAX = 2**53
 _INT32_MAX = 2**31 - 1

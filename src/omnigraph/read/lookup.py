@@ -10,8 +10,8 @@ from dataclasses import field
 from typing import Final
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints
 from omnigraph.read.succession import Succession
-from omnigraph.read.values import Ints
 
 ENTRY_BYTES: Final = 160
 """What one entry of a dictionary takes, roughly."""

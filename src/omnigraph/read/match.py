@@ -15,6 +15,7 @@ import numpy as np
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Mask
 from omnigraph.query.expressions import EntityType
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
 from omnigraph.query.steps import Connected, Follow, Scan, Step, Where, Without
@@ -29,7 +30,6 @@ from omnigraph.read.profile import Profile
 from omnigraph.read.scan import scan_nodes
 from omnigraph.read.tables import CachedEdges, CachedTable, Direction
 from omnigraph.read.traverse import Walk
-from omnigraph.read.values import Ints, Mask
 
 COLLAPSE_ROWS_MIN: Final = 4_096
 """Smaller frames are not worth the search for equal rows. Not below what a first touch may meet:

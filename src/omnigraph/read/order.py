@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Mask, Values
 from omnigraph.read.frame import BLOCK_ROWS, block_slices
-from omnigraph.read.values import Ints, Mask, Values
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Mask, Values, repeated
+from omnigraph.predicates.values import Literal as LiteralValue
 from omnigraph.query.checked import Column, SortKey
 from omnigraph.query.expressions import (
     Expression,
@@ -28,8 +30,6 @@ from omnigraph.read.limits import Guard
 from omnigraph.read.order import Key, SortColumn, Strings, ordered_rows, shortlist
 from omnigraph.read.result import Entities
 from omnigraph.read.tables import CachedTable
-from omnigraph.read.values import Ints, Mask, Values, repeated
-from omnigraph.read.values import Literal as LiteralValue
 
 if TYPE_CHECKING:
     from omnigraph.read.aggregate import Grouped

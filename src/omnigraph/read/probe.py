@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.read.adjacency import Hits, Reached
 from omnigraph.read.tables import CachedEdges, CachedNodes, Direction, stored_columns
-from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.locating import membership
 from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable

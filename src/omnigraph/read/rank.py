@@ -14,6 +14,7 @@ import numpy as np
 
 from omnigraph.errors import InvalidInput
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Values
 from omnigraph.query.expressions import Bm25, Fusion, Nearest, Ranking
 from omnigraph.query.plan import ReadPlan
 from omnigraph.read import sets
@@ -22,7 +23,6 @@ from omnigraph.read.frame import Frame
 from omnigraph.read.match import Matcher
 from omnigraph.read.order import SortColumn, first_rows
 from omnigraph.read.search.searcher import Searcher
-from omnigraph.read.values import Ints, Values
 
 
 @frozen

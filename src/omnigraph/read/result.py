@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Values
 from omnigraph.read.profile import StepProfile
-from omnigraph.read.values import Values
 
 if TYPE_CHECKING:
     import pyarrow as pa

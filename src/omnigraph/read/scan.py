@@ -12,24 +12,21 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.errors import InvalidValue
+from omnigraph.predicates.lookup import lookup_filter
+from omnigraph.predicates.values import Ints, Literal, Mask
 from omnigraph.query.expressions import Compare, Expression, PropertyOf, TextMatch, is_constant
 from omnigraph.query.plan import PatternVariable
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import BLOCK_ROWS, Chosen, Frame
 from omnigraph.read.probe import ProbedNodes, TooWide
 from omnigraph.read.tables import CachedNodes
-from omnigraph.read.values import Ints, Literal, Mask
 from omnigraph.schema import NodeType
-from omnigraph.types import PropertyType
 
 GATHER_SHARE: Final = 8
 """When less than one in so many entities is left, only those are looked at from then on."""
 CHOSEN_SHARE: Final = 4
 """When at least one in so many of all entities is left, they need not be listed."""
 _NONE = np.array([], dtype=np.int32)
-_UNREADABLE: Final = -(2**63)
-"""The one number that tables hold and cannot be asked for: its digits alone are too large."""
 
 
 def scan_nodes(
@@ -140,24 +137,10 @@ def pushed_down(
     """A condition in the words of the table that is true at least where the predicates are."""
     for name, declared in kind.properties.items():
         for literal in _equalities(name, predicates, evaluator):
-            value = literal.value
-            if declared.type.is_string and isinstance(value, str):
-                text = value.replace("'", "''")
-                return f"`{name}` = '{text}'"
-            if isinstance(value, int) and _is_stored(declared.type, value):
-                return f"`{name}` = {value}"
+            found = lookup_filter(name, declared.type, "=", literal.value)
+            if found is not None:
+                return found
     return None
-
-
-def _is_stored(kind: PropertyType, value: int) -> bool:
-    """Whether a column of this type can hold a number, and be asked for it."""
-    if kind.scalar.family != "integer" or value == _UNREADABLE:
-        return False
-    try:
-        kind.scalar.accept(value)
-    except InvalidValue:
-        return False
-    return True
 
 
 def _equalities(name: str, predicates: Sequence[Expression], evaluator: Evaluator) -> list[Literal]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omnigraph.read.values import Ints, Mask
+from omnigraph.predicates.values import Ints, Mask
 
 
 def unique(numbers: Ints) -> Ints:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
-from omnigraph.read.values import Ints
+from omnigraph.predicates.values import Ints
 from omnigraph.whole import whole_number
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
-from omnigraph.read.values import Ints
+from omnigraph.predicates.values import Ints
 from omnigraph.storage.delta import SCAN_SHARE, rows_at
 from omnigraph.storage.places import ADDRESS
 from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable

@@ -15,10 +15,10 @@ import numpy as np
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.read.adjacency import Adjacency, Hits, Reached, build_adjacency
 from omnigraph.read.cache import Cache
 from omnigraph.read.lookup import IdLookup
-from omnigraph.read.values import Ints, Values, empty_values, values_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import STRING, PropertyType
 

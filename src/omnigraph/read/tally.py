@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Values
 from omnigraph.read.aggregate import INT64_MAX
-from omnigraph.read.values import Ints, Values
 
 PAIRS_MAX: Final = 16_384
 """Counts of so many pairs of group and number stay in the processor's nearest cache."""

@@ -14,11 +14,11 @@ from typing import Final, Protocol
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints
 from omnigraph.read import sets
 from omnigraph.read.adjacency import Hits, Reached
 from omnigraph.read.limits import Guard
 from omnigraph.read.tables import Direction
-from omnigraph.read.values import Ints
 
 _SHIFT: Final = 32
 _NODE: Final = (1 << _SHIFT) - 1

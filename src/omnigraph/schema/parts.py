@@ -77,7 +77,7 @@ class Embed:
 
 @frozen
 class Range:
-    """Inclusive bounds of a numeric property, compared as 64-bit floats."""
+    """Inclusive bounds of a numeric property; values compare with them as in a query."""
 
     property: str
     low: float | None

@@ -23,6 +23,7 @@ from omnigraph.read.engine import Reader
 from omnigraph.spark.instants import for_outside, readable
 from omnigraph.spark.shares import open_table
 from omnigraph.spark.source_changes import ChangesPlan
+from omnigraph.storage.locating import literal
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.tabular import find_type
@@ -57,8 +58,6 @@ class Plan:
     uri: str
     ref: TableRef
     columns: tuple[str, ...]
-
-    takes_filters = True
 
     def table(self) -> Any:
         return open_table(self.uri, self.ref)
@@ -122,11 +121,11 @@ def _type_of_either(old: State, new: State, name: str) -> str:
         return find_type(old.schema, name).key
 
 
-def sql_condition(filters: Iterable[Any]) -> tuple[list[str], list[Any]]:
+def sql_condition(filters: Iterable[Any], schema: pa.Schema) -> tuple[list[str], list[Any]]:
     """Spark's filters as conditions of the table, and those that Spark must apply itself."""
     taken, left = [], []
     for item in filters:
-        text = _condition(item)
+        text = _condition(item, schema)
         if text is None:
             left.append(item)
         else:
@@ -134,7 +133,7 @@ def sql_condition(filters: Iterable[Any]) -> tuple[list[str], list[Any]]:
     return taken, left
 
 
-def _condition(item: Any) -> str | None:
+def _condition(item: Any, schema: pa.Schema) -> str | None:
     kind = type(item).__name__
     path: tuple[str, ...] = getattr(item, "attribute", ())
     if len(path) != 1:
@@ -144,23 +143,16 @@ def _condition(item: Any) -> str | None:
         return f"{name} IS NULL"
     if kind == "IsNotNull":
         return f"{name} IS NOT NULL"
+    stored = schema.field(path[0]).type
     if kind == "In":
-        members = [_literal(value) for value in item.value]
-        return None if None in members else f"{name} IN ({', '.join(map(str, members))})"
-    literal = _literal(getattr(item, "value", None))
-    sign = _COMPARISONS.get(kind)
-    return None if literal is None or sign is None else f"{name} {sign} {literal}"
-
-
-def _literal(value: Any) -> str | None:
-    """A value both sides read the same way; None for all others."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and abs(value) < 2**63:
-        return str(value)
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return None
+        members = [literal(stored, value) for value in item.value]
+        return (
+            None
+            if not members or None in members
+            else f"{name} IN ({', '.join(map(str, members))})"
+        )
+    sign, asked = _COMPARISONS.get(kind), literal(stored, getattr(item, "value", None))
+    return None if asked is None or sign is None else f"{name} {sign} {asked}"
 
 
 def register(spark: SparkSession) -> None:

@@ -56,8 +56,6 @@ class ChangesPlan:
     new: _End | None
     columns: tuple[str, ...]
 
-    takes_filters = False
-
     @classmethod
     def of(
         cls, repository: Repository, old: State, new: State, key: str, columns: Sequence[str]

@@ -36,9 +36,9 @@ class FilteringReader(GraphReader):
     """The same, for sessions that push filters down."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        if not self._plan.takes_filters:
+        if not isinstance(self._plan, Plan):
             return filters
-        taken, left = sql_condition(filters)
+        taken, left = sql_condition(filters, self._plan.table().schema)
         self._conditions += taken
         return left
 

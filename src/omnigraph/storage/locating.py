@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
+_UNREADABLE = -(2**63)  # the one whole number that columns hold and SQL text cannot say
 
 
 @frozen
@@ -44,7 +45,7 @@ def membership(column: str, ids: pa.ChunkedArray | pa.Array) -> str | None:
     """A filter that an index can serve; None when there are so many ids that a scan is cheaper."""
     if len(ids) > ID_LOOKUP_MAX:
         return None
-    return f"{column} IN ({', '.join(_literal(i) for i in ids.to_pylist())})"
+    return f"{column} IN ({', '.join(_text(i) for i in ids.to_pylist())})"
 
 
 def value_filter(column: str, values: pa.Array) -> str | None:
@@ -53,15 +54,12 @@ def value_filter(column: str, values: pa.Array) -> str | None:
 
     if len(values) > ID_LOOKUP_MAX or not len(values):
         return None
-    name = f"`{column}`"
-    if pa.types.is_string(values.type):
-        return f"{name} IN ({', '.join(_literal(i) for i in values.to_pylist())})"
-    if pa.types.is_integer(values.type):
-        numbers = values.to_pylist()
-        # Lance reads literals beyond 63 bits as floats.
-        if all(abs(number) < 2**63 for number in numbers):
-            return f"{name} IN ({', '.join(str(number) for number in numbers)})"
-    return None
+    if not pa.types.is_string(values.type) and not pa.types.is_integer(values.type):
+        return None
+    members = [literal(values.type, value) for value in values.to_pylist()]
+    if None in members:
+        return None
+    return f"`{column}` IN ({', '.join(map(str, members))})"
 
 
 def _located(id_type: pa.DataType) -> Located:
@@ -72,5 +70,25 @@ def _located(id_type: pa.DataType) -> Located:
     return Located(pa.chunked_array([], type=id_type), nothing, nothing)
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def literal(kind: pa.DataType, value: object) -> str | None:
+    """A value as SQL that compares exactly with a column of this type; None when there is none.
+
+    The SQL parser refuses a whole number that the column cannot hold, and reads the digits of the
+    smallest one without their sign, which is too large.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_string(kind) and isinstance(value, str):
+        return _text(value)
+    if pa.types.is_boolean(kind) and isinstance(value, bool):
+        return "true" if value else "false"
+    if pa.types.is_integer(kind) and isinstance(value, int) and not isinstance(value, bool):
+        signed = pa.types.is_signed_integer(kind)
+        low, bits = (1 << kind.bit_width - 1, kind.bit_width - 1) if signed else (0, kind.bit_width)
+        if -low <= value < 1 << bits and value != _UNREADABLE:
+            return str(value)
+    return None
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

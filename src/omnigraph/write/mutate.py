@@ -19,6 +19,7 @@ from omnigraph.constraints.conform import relaxed
 from omnigraph.errors import InvalidValue
 from omnigraph.ids import Clock, new_ulid
 from omnigraph.manifest.rows import Commit
+from omnigraph.predicates.condition import Condition
 from omnigraph.query import CompiledQuery, bind_parameters, compile_query
 from omnigraph.query.checked import Assignment
 from omnigraph.query.expressions import (
@@ -41,13 +42,13 @@ from omnigraph.types import PropertyType
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
-from omnigraph.write.matching import ENDPOINT_COLUMNS, Condition
 from omnigraph.write.pending import PendingType, matching_ids
 from omnigraph.write.rows import Row, column_array, require_values, set_defaults
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_ENDPOINT_COLUMNS: Final = {"from": "src", "to": "dst"}
 _COMPILED_MAX: Final = 256
 _compiled: dict[tuple[str, str, str | None], CompiledQuery] = {}
 
@@ -269,7 +270,7 @@ class _Execution:
     def _condition(self, where: Compare) -> Condition:
         left = where.left
         assert isinstance(left, PropertyOf)
-        column = ENDPOINT_COLUMNS.get(left.property, left.property)
+        column = _ENDPOINT_COLUMNS.get(left.property, left.property)
         return Condition(column, left.type, where.operator, self._value(where.right))
 
     def _assigned(self, owner: NodeType | EdgeType, item: Assignment) -> Any:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.constraints.image import last_per_id, without
 from omnigraph.errors import ResourceLimit
+from omnigraph.predicates.condition import Condition
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.arrays import as_array
 from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.tables import ROW_ID, PinnedTable
-from omnigraph.write.matching import Condition
 from omnigraph.write.rows import Row, rows_to_arrow
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class PendingType:
         if stored is not None:
             found.append(stored)
         if pending is not None:
-            matched = pending.filter(condition.mask(pending))
+            matched = condition.matching(pending)
             if matched.num_rows:
                 found.append(matched.cast(stored.schema) if stored is not None else matched)
         return pa.concat_tables(found) if found else None
@@ -87,7 +87,7 @@ class PendingType:
             return None
         wanted = list(dict.fromkeys(("id", condition.column)))
         seen = self._table.scan(wanted, condition.filter(), with_row_id=True)
-        seen = seen.filter(condition.mask(seen))
+        seen = condition.matching(seen)
         if pending is not None:
             visible = without(as_array(seen["id"]), as_array(pending["id"]))
             seen = seen.filter(pc.is_in(seen["id"], value_set=visible))
@@ -105,8 +105,8 @@ def matching_ids(table: PinnedTable, condition: Condition) -> Any:
     if not condition.can_match or not table.rows:
         return pa.array([], type=pa.string())
     wanted = list(dict.fromkeys(("id", condition.column)))
-    seen = table.scan(wanted, condition.filter())
-    return as_array(seen.filter(condition.mask(seen))["id"])
+    seen = condition.matching(table.scan(wanted, condition.filter()))
+    return as_array(seen["id"])
 
 
 def _require_memory(size: int) -> None:

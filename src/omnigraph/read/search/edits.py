@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints
 from omnigraph.read.limits import Check
-from omnigraph.read.values import Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.predicates.values import Ints, values_of
 from omnigraph.read.limits import Check
 from omnigraph.read.search.vectors import vectors_of
 from omnigraph.read.tables import CachedTable
-from omnigraph.read.values import Ints, values_of
 from omnigraph.storage.indexing import stored_indexes, vector_index
 
 PROBES_MIN: Final = 20

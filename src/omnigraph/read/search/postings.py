@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints
 from omnigraph.read import sets
 from omnigraph.read.limits import Check
 from omnigraph.read.search.analyze import STOP_WORDS, split_words
 from omnigraph.read.search.edits import Letters
 from omnigraph.read.search.stem import stem
-from omnigraph.read.values import Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ import numpy as np
 
 from omnigraph.errors import InvalidInput
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Mask, Values
 from omnigraph.query.expressions import (
     FUZZY_EDITS_DEFAULT,
     SCORE,
@@ -26,7 +27,6 @@ from omnigraph.read import sets
 from omnigraph.read.limits import Check
 from omnigraph.read.probe import TooWide
 from omnigraph.read.tables import CachedTable
-from omnigraph.read.values import Ints, Mask, Values
 
 if TYPE_CHECKING:
     from omnigraph.embed import Embedder

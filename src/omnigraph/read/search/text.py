@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Mask
 from omnigraph.read.limits import Check
 from omnigraph.read.search.analyze import terms_of
 from omnigraph.read.search.postings import Postings, build_postings
 from omnigraph.read.succession import FRESH_SHARE, Succession
-from omnigraph.read.values import Ints, Mask
 
 if TYPE_CHECKING:
     import pyarrow as pa

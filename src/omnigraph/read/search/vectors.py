@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates.values import Ints, Mask, Values
 from omnigraph.read import sets
-from omnigraph.read.values import Ints, Mask, Values
 from omnigraph.schema.parts import Metric
 
 CHUNK_ROWS: Final = 8_192

@@ -176,6 +176,12 @@ def picked(array: Ints, rows: Ints) -> Ints:
 
 def values_of(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
     """An Arrow column in the form the engine computes with."""
+    found = column_values(column, kind)
+    return _strings(found.data, kind) if kind.is_string else found
+
+
+def column_values(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
+    """The same without a search for repeated words: for a column that is looked at once."""
     import pyarrow as pa
 
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -183,8 +189,6 @@ def values_of(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
         array = pa.concat_arrays(array.cast(pa.large_string()).chunks)
     if kind.is_single and kind.scalar.family in _NUMPY:
         return _numbers(array, kind)
-    if kind.is_string:
-        return _strings(array, kind)
     return Values(kind, array)
 
 

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from omnigraph.predicates.values import Literal, Mask, Values, values_of
 from omnigraph.query.ast import ComparisonOperator
-from omnigraph.read.values import Literal, Mask, Values, values_of
 from omnigraph.types import PropertyType
 
 Operand: TypeAlias = Literal | Values

@@ -1,0 +1,53 @@
+"""A condition on stored rows: ``column operator value``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omnigraph.predicates.compare import compare
+from omnigraph.predicates.lookup import lookup_filter
+from omnigraph.predicates.values import Literal, Mask, column_values
+from omnigraph.query.ast import ComparisonOperator
+from omnigraph.types import PropertyType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_ROWS = 1 << 20
+"""Rows that are compared at a time: the copies that a comparison makes stay small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison with a stored value; null, on either side, never matches."""
+
+    column: str
+    kind: PropertyType
+    operator: ComparisonOperator
+    value: Any
+
+    @property
+    def can_match(self) -> bool:
+        return self.value is not None
+
+    def filter(self) -> str | None:
+        """A filter that keeps at least what matches, or None when only a scan will do."""
+        return lookup_filter(self.column, self.kind, self.operator, self.value)
+
+    def mask(self, rows: pa.Table) -> Mask:
+        """Which rows match."""
+        column, literal = rows[self.column], Literal(self.value, self.kind)
+        found = [np.zeros(0, dtype=bool)]
+        for start in range(0, rows.num_rows, BLOCK_ROWS):
+            part = column_values(column.slice(start, BLOCK_ROWS), self.kind)
+            found.append(compare(self.operator, part, literal, len(part)))
+        return np.concatenate(found)
+
+    def matching(self, rows: pa.Table) -> pa.Table:
+        """The rows that match."""
+        import pyarrow as pa
+
+        return rows.filter(pa.array(self.mask(rows)))
