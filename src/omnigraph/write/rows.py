@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, InvalidValue
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.arrays import stored_array
+from omnigraph.storage.arrays import as_array, stored_array
 from omnigraph.storage.blobs import blob_array
 from omnigraph.syntax import did_you_mean
 from omnigraph.types import PropertyType
@@ -28,6 +28,19 @@ def accept_row(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
             row[name] = accept_value(owner, name, value)
     set_defaults(owner, row)
     require_values(owner, row)
+    return row
+
+
+def accept_given(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
+    """Only what is given, as stored values. A null stands for the default, where there is one: to
+    set it again must change nothing."""
+    row: Row = {}
+    for name, value in values.items():
+        declared = owner.properties.get(name)
+        if value is None and declared is not None and declared.default is not None:
+            row[name] = declared.default_stored
+        else:
+            row[name] = accept_value(owner, name, value)
     return row
 
 
@@ -68,6 +81,7 @@ def accept_value(owner: NodeType | EdgeType, name: str, value: Any) -> Any:
         hint = did_you_mean(name, owner.properties)
         raise InvalidInput(
             f"{owner.name} has no property {name}" + (f"; {hint}" if hint else ""),
+            remedy="Pass id= beside the values." if name == "id" else None,
             details={"type_key": owner.key, "property": name},
         )
     try:
@@ -99,3 +113,13 @@ def rows_to_arrow(owner: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
 def column_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
     """Stored values of one property as a column of its physical type."""
     return blob_array(values) if kind.is_blob else stored_array(kind, values)
+
+
+def replace_at(column: Any, positions: Sequence[int], given: pa.Array) -> pa.Array:
+    """A column with other values at some positions."""
+    import numpy as np
+    import pyarrow as pa
+
+    order = np.arange(len(column))
+    order[list(positions)] = len(column) + np.arange(len(positions))
+    return pa.concat_arrays([as_array(column).cast(given.type), given]).take(pa.array(order))
