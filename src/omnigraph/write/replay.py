@@ -19,10 +19,9 @@ from omnigraph.constraints.content import content_columns, spelled_columns
 from omnigraph.constraints.edges import ends, incident
 from omnigraph.errors import EntityNotFound, KeyConflict
 from omnigraph.ids import new_ulid
-from omnigraph.read.equality import same_values
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.arrays import as_array
-from omnigraph.storage.blobs import complete_rows, is_blob_type
+from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.locating import value_filter
 from omnigraph.storage.tables import ROW_ID
 from omnigraph.write.changes import KnownRows
@@ -35,9 +34,9 @@ from omnigraph.write.rows import (
     set_defaults,
 )
 from omnigraph.write.stored import StoredSnapshot
+from omnigraph.write.upsert import same_stored
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 Verb = Literal["insert", "upsert", "replace", "update", "delete"]
@@ -331,22 +330,13 @@ class Replay:
             at = [n for n, entity in enumerate(entities) if column.name in entity.given]
             if at:
                 given = column_array(column.type, [entities[n].given[column.name] for n in at])
-                changed[at] |= ~_same(values.take(pa.array(at)), given)
+                changed[at] |= ~same_stored(values.take(pa.array(at)), given)
                 values = replace_at(values, at, given)
             columns[column.name] = values
         kept = np.flatnonzero(changed)
         if not len(kept):
             return [], []
         return [pa.table(columns).take(kept)], [row_ids[n] for n in kept.tolist()]
-
-
-def _same(stored: pa.Array, given: pa.Array) -> np.ndarray[Any, Any]:
-    import numpy as np
-
-    if not is_blob_type(given.type):
-        return same_values(stored.cast(given.type), given)
-    both = zip(stored.storage.to_pylist(), given.storage.to_pylist(), strict=True)
-    return np.array([old == new for old, new in both], dtype=bool)
 
 
 def _content(edge: EdgeType, content: Mapping[str, str | None]) -> tuple[str | None, ...]:

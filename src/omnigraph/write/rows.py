@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, InvalidValue
@@ -51,8 +51,11 @@ def set_defaults(owner: NodeType | EdgeType, row: Row) -> None:
             row[name] = declared.default_stored
 
 
-def with_defaults(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
-    """The same for many."""
+def with_defaults(
+    owner: NodeType | EdgeType, rows: pa.Table, given: Callable[[str], Any] | None = None
+) -> pa.Table:
+    """The same for many; with ``given`` only where it marks the nulls of a property."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     for at, name in enumerate(rows.column_names):
@@ -60,7 +63,11 @@ def with_defaults(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
         if declared is None or declared.default is None or not rows[name].null_count:
             continue
         default = column_array(declared.type, [declared.default_stored])[0]
-        rows = rows.set_column(at, name, pc.fill_null(rows[name], default))
+        column = rows[name]
+        filled = pc.fill_null(column, default)
+        if given is not None:
+            filled = pc.if_else(pa.array(given(name)), filled, column)
+        rows = rows.set_column(at, name, filled)
     return rows
 
 
