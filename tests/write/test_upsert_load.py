@@ -80,7 +80,7 @@ def test_only_what_is_given_is_set(graph: Graph) -> None:
         "bo": (None, "Rome", 1),
         "cy": (None, None, 1),
     }
-    assert graph.read_blob("Person", "bo", "photo") == b"\x00\x01\x02"
+    assert graph.blob("node", "Person", "bo", "photo").read() == b"\x00\x01\x02"
     assert rows(graph, "node:Note")["n1"] == {"id": "n1", "n": 2, "text": "x"}
     moved = rows(graph, "edge:Knows")["k1"]
     assert (moved["src"], moved["dst"], moved["since"], moved["how"]) == ("bo", "cy", 1, "met")
