@@ -392,7 +392,10 @@ class SchemaChanged(ReadSetConflict):
 class KeyConflict(Conflict):
     code = "key_conflict"
     retryable = False
-    default_remedy = "Use an update or a merge load for entities that exist already."
+    default_remedy = (
+        "Use `upsert` (sets what is given) or `replace` (the whole entity) for entities that may "
+        "exist already; in a load, mode `upsert` or `merge`."
+    )
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.graphs import PEOPLE, people_graph, repository, rows
@@ -10,7 +11,9 @@ from tests.graphs import PEOPLE, people_graph, repository, rows
 import omnigraph
 from omnigraph.errors import (
     EntityNotFound,
+    IdempotencyMismatch,
     InvalidInput,
+    KeyConflict,
     NotFound,
     PreconditionFailed,
     ReadSetConflict,
@@ -58,11 +61,211 @@ def test_a_batch_without_effect_makes_no_commit(graph: Graph) -> None:
     assert graph.snapshot() == before
 
 
-def test_M_11_inserting_an_existing_key_replaces_the_whole_node(graph: Graph) -> None:
-    with graph.write() as w:
+def test_M_11_inserting_an_existing_key_is_a_conflict(graph: Graph) -> None:
+    before = graph.snapshot()
+    with pytest.raises(KeyConflict, match="'ana' exists already") as conflict, graph.write() as w:
         w.insert("Person", {"name": "ana"})
+    assert conflict.value.details["type_name"] == "Person"
+    assert "upsert" in conflict.value.remedy
+    assert "replace" in conflict.value.remedy
+    with pytest.raises(KeyConflict), graph.write() as w:
+        w.insert("Person", {"name": "cy"})
+        w.insert("Person", {"name": "cy"})
+    assert graph.snapshot() == before
+
+
+def test_replace_writes_the_whole_node_and_upsert_only_what_is_given(graph: Graph) -> None:
+    with graph.write() as w:
+        w.upsert("Person", {"name": "ana"})
+        w.upsert("Person", {"name": "cy", "age": 1})
+    assert {k: r["age"] for k, r in rows(graph, "node:Person").items()} == {
+        "ana": 30,
+        "bo": None,
+        "cy": 1,
+    }
+    with graph.write() as w:
+        w.replace("Person", {"name": "ana"})
+        w.replace("Person", {"name": "di", "age": 2})
     assert rows(graph, "node:Person")["ana"]["age"] is None
-    assert len(rows(graph, "node:Person")) == 2
+    assert rows(graph, "node:Person")["di"]["age"] == 2
+    assert len(rows(graph, "edge:Knows")) == 1
+
+
+def test_an_upsert_of_what_is_there_makes_no_commit(graph: Graph) -> None:
+    before = graph.snapshot()
+    with graph.write() as w:
+        w.upsert("Person", {"name": "ana", "age": 30})
+        w.upsert_edge("Knows", "ana", "bo", {"since": 2020})
+    assert w.result is None
+    assert graph.snapshot() == before
+
+
+def test_what_is_inserted_and_deleted_was_never_there(graph: Graph) -> None:
+    before = graph.snapshot()
+    with graph.write() as w:
+        w.insert("Person", {"name": "cy"})
+        w.insert_edge("Knows", "cy", "ana")
+        w.delete("Person", "cy")
+        edge = w.insert_edge("Knows", "bo", "ana")
+        w.delete_edge("Knows", edge)
+    assert w.result is None
+    assert graph.snapshot() == before
+
+
+def test_an_update_before_a_delete_changes_nothing_about_it(graph: Graph) -> None:
+    with graph.write() as w:
+        w.update("Person", "ana", {"age": 31})
+        w.delete("Person", "ana")
+    assert set(rows(graph, "node:Person")) == {"bo"}
+    assert rows(graph, "edge:Knows") == {}
+
+
+def test_an_update_sees_the_insert_before_it(graph: Graph) -> None:
+    with graph.write() as w:
+        w.insert("Person", {"name": "cy", "age": 1})
+        w.update("Person", "cy", {"age": 2})
+        edge = w.insert_edge("Knows", "cy", "ana", {"since": 1})
+        w.update_edge("Knows", edge, {"since": 2})
+    assert rows(graph, "node:Person")["cy"]["age"] == 2
+    assert rows(graph, "edge:Knows")[edge]["since"] == 2
+
+
+def test_deleting_a_node_takes_edges_of_the_same_batch_along(graph: Graph) -> None:
+    with graph.write() as w:
+        w.insert_edge("Knows", "bo", "ana")
+        w.delete("Person", "ana")
+    assert rows(graph, "edge:Knows") == {}
+    assert set(rows(graph, "node:Person")) == {"bo"}
+
+
+def test_a_node_that_comes_back_has_only_its_later_edges(graph: Graph) -> None:
+    (old,) = rows(graph, "edge:Knows")
+    with graph.write() as w:
+        w.delete("Person", "ana")
+        w.insert("Person", {"name": "ana"})
+        new = w.insert_edge("Knows", "bo", "ana")
+    assert set(rows(graph, "edge:Knows")) == {new} != {old}
+    assert rows(graph, "node:Person")["ana"]["age"] is None
+
+
+def test_an_edge_that_was_moved_away_survives_its_old_end(graph: Graph) -> None:
+    (knows,) = rows(graph, "edge:Knows")
+    with graph.write() as w:
+        w.insert("Person", {"name": "cy"})
+        w.upsert_edge("Knows", "cy", "bo", id=knows)
+        w.delete("Person", "ana")
+    assert rows(graph, "edge:Knows")[knows]["src"] == "cy"
+    assert rows(graph, "edge:Knows")[knows]["since"] == 2020
+
+
+def test_a_dropped_value_does_not_come_back_to_another_life(graph: Graph) -> None:
+    """What a dropped property held belongs to the entity that was deleted."""
+    with graph.write() as w:
+        w.update("Person", "bo", {"age": 41})
+    graph.apply_schema(PEOPLE.replace("  age: I32?\n", ""))
+    with graph.write() as w:
+        w.delete("Person", "ana")
+        w.insert("Person", {"name": "ana"})
+        w.replace("Person", {"name": "bo"})
+    graph.apply_schema(PEOPLE, undrop=["Person.age"])
+    assert {k: r["age"] for k, r in rows(graph, "node:Person").items()} == {"ana": None, "bo": 41}
+
+
+def test_nodes_without_a_key_are_named_by_id(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node Note { text: String\n n: I32? }")
+    with graph.write() as w:
+        assert w.upsert("Note", {"text": "x", "n": 1}, id="a") == "a"
+        w.insert("Note", {"text": "y"}, id="b")
+        w.upsert("Note", {"n": 2}, id="a")
+        with pytest.raises(InvalidInput, match="no key"):
+            w.upsert("Note", {"text": "z"})
+    found = {id: (r["text"], r["n"]) for id, r in rows(graph, "node:Note").items()}
+    assert found == {"a": ("x", 2), "b": ("y", None)}
+    with pytest.raises(KeyConflict), graph.write() as w:
+        w.insert("Note", {"text": "y"}, id="b")
+    with pytest.raises(InvalidInput, match="required"), graph.write() as w:
+        w.upsert("Note", {"n": 1}, id="new")
+
+
+@pytest.mark.parametrize("id", [7, None, b"ana", ["ana"], "\ud800"])
+def test_ids_that_are_no_text_are_invalid_input(graph: Graph, id: Any) -> None:
+    with graph.write() as w:
+        with pytest.raises(InvalidInput):
+            w.update("Person", id, {"age": 1})
+        with pytest.raises(InvalidInput):
+            w.delete("Person", id)
+        with pytest.raises(InvalidInput):
+            w.delete_edge("Knows", id)
+        with pytest.raises(InvalidInput):
+            w.insert_edge("Knows", id, "ana")
+        with pytest.raises(InvalidInput):
+            w.update_edge("Knows", id, {})
+
+
+def test_values_that_are_no_mapping_are_invalid_input(graph: Graph) -> None:
+    with graph.write() as w:
+        for values in (7, "name", ["name"], {7: 1}, {None: 1}):
+            with pytest.raises(InvalidInput):
+                w.insert("Person", values)  # type: ignore[arg-type]
+            with pytest.raises(InvalidInput):
+                w.update("Person", "ana", values)  # type: ignore[arg-type]
+            with pytest.raises(InvalidInput):
+                w.upsert_edge("Knows", "ana", "bo", values)  # type: ignore[arg-type]
+
+
+def test_a_repeated_request_with_ids_made_here_is_recognised(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node Note { text: String }\nedge On: Note -> Note")
+    for _ in range(2):
+        with graph.write(idempotency_key="k") as w:
+            first = w.insert("Note", {"text": "x"})
+            w.insert_edge("On", first, w.insert("Note", {"text": "y"}))
+    assert len(rows(graph, "node:Note")) == 2
+    with pytest.raises(IdempotencyMismatch), graph.write(idempotency_key="k") as w:
+        first = w.insert("Note", {"text": "x"})
+        w.insert_edge("On", w.insert("Note", {"text": "y"}), first)
+
+
+def test_upserts_are_prepared_again_and_set_only_what_is_given(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = omnigraph.open(graph.uri)
+    real, calls = graph._transaction.commit, []
+
+    def commit(prepared: object) -> object:
+        calls.append(prepared)
+        if len(calls) == 1:
+            with other.write() as w:
+                w.update("Person", "bo", {"age": 7})
+        return real(prepared)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(graph._transaction, "commit", commit)
+    with graph.write() as w:
+        w.upsert("Person", {"name": "bo"})
+        w.upsert("Person", {"name": "ana", "age": 31})
+        w.replace("City", {"name": "Oslo"})
+    assert len(calls) == 2
+    assert {k: r["age"] for k, r in rows(graph, "node:Person").items()} == {"ana": 31, "bo": 7}
+
+
+def test_an_upsert_that_found_its_values_relies_on_them(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The value that made an upsert needless was changed before the rest landed."""
+    other = omnigraph.open(graph.uri)
+    real, calls = graph._transaction.commit, []
+
+    def commit(prepared: object) -> object:
+        calls.append(prepared)
+        if len(calls) == 1:
+            with other.write() as w:
+                w.update("Person", "ana", {"age": 7})
+        return real(prepared)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(graph._transaction, "commit", commit)
+    with graph.write() as w:
+        w.upsert("Person", {"name": "ana", "age": 30})
+        w.upsert("City", {"name": "Rome"})
+    assert rows(graph, "node:Person")["ana"]["age"] == 30
 
 
 def test_a_node_deleted_and_inserted_in_one_batch_is_there_and_counted_once(graph: Graph) -> None:

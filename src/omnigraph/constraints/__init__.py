@@ -6,11 +6,19 @@ room needs neither tables nor files.
 
 from omnigraph.constraints.evaluate import evaluate
 from omnigraph.constraints.image import Image, StoredTypes, TypeImage
-from omnigraph.constraints.violations import FILE, LINE, VIOLATIONS_SHOWN_MAX, Report, Violation
+from omnigraph.constraints.violations import (
+    FILE,
+    LINE,
+    NULLED,
+    VIOLATIONS_SHOWN_MAX,
+    Report,
+    Violation,
+)
 
 __all__ = [
     "FILE",
     "LINE",
+    "NULLED",
     "VIOLATIONS_SHOWN_MAX",
     "Image",
     "Report",

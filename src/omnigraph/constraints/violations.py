@@ -27,6 +27,10 @@ FILE: Final = "#file"
 LINE: Final = "#line"
 """Columns beside the properties that say where a row was read. No property can be called so."""
 
+NULLED: Final = "#nulled"
+"""A column beside the properties, of loads that set only what is given: the positions, among the
+columns of the type, of the properties that a row gives as null. Others that are null are absent."""
+
 _NOT_READ: Final = frozenset({"syntax", "type", "required"})
 
 

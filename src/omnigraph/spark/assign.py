@@ -90,7 +90,7 @@ def write_assigned(
 
     written: list[Any] = []
     masks: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=bool)]
-    step = _rows_at_once(source.schema)
+    step = rows_at_once(source.schema)
     for start in range(0, located.num_rows, step):
         chosen = located.slice(start, step)
         rows = complete_rows(source, chosen[ROW_ID].to_pylist())
@@ -119,7 +119,8 @@ def _unchanged(rows: pa.Table, given: pa.Table, names: Sequence[str]) -> np.ndar
     return same
 
 
-def _rows_at_once(schema: pa.Schema) -> int:
+def rows_at_once(schema: pa.Schema) -> int:
+    """Rows of a table that fit into memory together."""
     import pyarrow as pa
 
     width = 0

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.constraints import Report, TypeImage
+from omnigraph.constraints import NULLED, Report, TypeImage
 from omnigraph.constraints.edges import (
     check_counts,
     check_end,
@@ -26,6 +26,14 @@ from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
 from omnigraph.schema import Cardinality, EdgeType, NodeType
 from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
+from omnigraph.spark.meeting import (
+    CONTENT,
+    UpsertBucket,
+    null_positions,
+    unmatched,
+    values_lost,
+    with_content,
+)
 from omnigraph.spark.stage import FINAL, Site, shelve_values, without_places
 from omnigraph.spark.stored import StoredBucket, shelve_stored_values
 from omnigraph.storage.arrays import as_array
@@ -56,6 +64,10 @@ class CheckTask:
     overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     stored: Mapping[str, TableRef] = field(default_factory=dict)
     """The versions of the tables that the load is checked against."""
+    matched: frozenset[str] = frozenset()
+    """Edge types of which some rows have no id and are compared by content."""
+    replaced: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    """Where the stored rows are that rows with ids replace."""
 
     def report(self) -> Report:
         return Report(self.files, self.lines_before, self.site.shown_max)
@@ -81,6 +93,8 @@ class Checked:
     merged: dict[str, Merged] = field(default_factory=dict)
     overridden: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     shelf: Shelf = field(default_factory=dict)
+    values_nulled: int = 0
+    edges_repeated: int = 0
 
     def note(self, order: Order, report: Report) -> None:
         if report:
@@ -105,6 +119,9 @@ def check_bucket_ids(task: CheckTask) -> Checked:
             if stored is not None:
                 shelve_stored_values(shelving, owner, stored, empty_ids())
             continue
+        if site.mode == "upsert":
+            _upsert(task, owner, rows, stored, shelving, checked)
+            continue
         report = task.report()
         image = TypeImage(
             rows,
@@ -122,13 +139,90 @@ def check_bucket_ids(task: CheckTask) -> Checked:
             shelve_values(shelving, owner, marked)
             if task.staging and not report:
                 checked.merged[key] = _merge(task, owner, marked, stored)
+                checked.values_nulled += _lost(task, owner, marked, stored)
+            if key in task.matched and isinstance(owner, EdgeType):
+                final = with_content(owner, marked.filter(marked[FINAL])).select([CONTENT])
+                shelving.add(f"named-content/{key}", final, final[CONTENT])
         elif "key" in report.rules:
             marked = _marked(rows)
             checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
         elif site.mode == "merge":
             checked.merged[key] = Merged(addresses=_replaced(rows, stored))
+            checked.values_nulled += _lost(task, owner, rows, stored)
     if shelving.tables:
         checked.shelf = shelving.write(site.objects, f"{site.prefix}/values")
+    return checked
+
+
+def _upsert(
+    task: CheckTask,
+    owner: NodeType | EdgeType,
+    rows: pa.Table,
+    stored: pa.Table | None,
+    shelving: Shelving,
+    checked: Checked,
+) -> None:
+    """Rows that set what they give: written over the stored ones, and those that stay shelved."""
+    import numpy as np
+    import pyarrow as pa
+
+    site, report = task.site, task.report()
+    source = site.tables.open(task.stored[owner.key]) if owner.key in task.stored else None
+    bucket = UpsertBucket(
+        owner, source, site.target(owner.key), matches_edges=owner.key in task.matched
+    )
+    hit("task.before_files")
+    bucket.run(rows, stored, shelving, report, staging=task.staging)
+    hit("task.after_files")
+    checked.note((0, owner.key), report)
+    written = pa.concat_tables(bucket.written)
+    shelve_values(shelving, owner, written)
+    if stored is not None:
+        shelve_stored_values(shelving, owner, stored, as_array(written["id"]))
+    addresses = np.concatenate(bucket.replaced) if bucket.replaced else None
+    checked.merged[owner.key] = Merged(bucket.fragments, addresses)
+
+
+def _lost(
+    task: CheckTask, owner: NodeType | EdgeType, rows: pa.Table, stored: pa.Table | None
+) -> int:
+    """How many stored values a merge sets to null."""
+    if stored is None or task.site.assigned is not None:
+        return 0
+    if FINAL in rows.column_names:
+        rows = rows.filter(rows[FINAL])
+        rows = rows.append_column(NULLED, null_positions(owner, rows))
+    if NULLED not in rows.column_names:
+        return 0
+    return values_lost(owner, rows, stored, task.site.tables.open(task.stored[owner.key]))
+
+
+# -- edges by content ------------------------------------------------------------------------------
+
+
+def match_bucket_edges(task: CheckTask) -> Checked:
+    """Edges without id, by content: an upsert adds those that equal no other, a merge counts the
+    others."""
+    site = task.site
+    names = ("fresh/", "named-content/", "stored-content/")
+    tables = read_bucket(site.objects, task.paths, names)
+    checked, shelving = Checked(), Shelving(site.buckets)
+    for key in sorted(task.matched):
+        owner, fresh = site.schema.type(key), tables.get(f"fresh/{key}")
+        if fresh is None:
+            continue
+        fresh = in_order(fresh) if site.mode == "upsert" else fresh
+        named, stored = tables.get(f"named-content/{key}"), tables.get(f"stored-content/{key}")
+        new = unmatched(fresh, named, stored, task.replaced.get(key))
+        checked.edges_repeated += fresh.num_rows - new.num_rows
+        if site.mode == "upsert" and new.num_rows:
+            shelve_values(shelving, owner, new)
+            if task.staging:
+                hit("task.before_files")
+                checked.merged[key] = Merged(write_rows(site.target(key), without_places(new)))
+                hit("task.after_files")
+    if shelving.tables:
+        checked.shelf = shelving.write(site.objects, f"{site.prefix}/matched")
     return checked
 
 

@@ -31,6 +31,7 @@ from omnigraph.spark.check import (
     Merged,
     check_bucket_ids,
     check_bucket_values,
+    match_bucket_edges,
 )
 from omnigraph.spark.deletion import delete_replaced
 from omnigraph.spark.discard import discard
@@ -101,6 +102,8 @@ class _Findings:
 
     pins: Mapping[str, TablePin]
     merged: dict[str, list[Merged]] = field(default_factory=dict)
+    values_nulled: int = 0
+    edges_repeated: int = 0
 
 
 class SparkLoad:
@@ -218,6 +221,8 @@ class SparkLoad:
 
     def _waiting(self) -> frozenset[str]:
         """Types whose rows cannot be written before the stored ones are known."""
+        if self._spec.mode == "upsert":
+            return frozenset(self._targets)
         if self._spec.mode != "merge":
             return frozenset()
         return frozenset(
@@ -232,7 +237,10 @@ class SparkLoad:
         """Types of which stored rows are wanted by id; an overwrite wants all of them."""
         if self._spec.mode == "overwrite":
             return frozenset()
-        return frozenset(key for key, pin in attempt.snapshot.pins.items() if pin.rows)
+        keys = {key for key, pin in attempt.snapshot.pins.items() if pin.rows}
+        if self._spec.mode in ("merge", "upsert"):
+            keys |= {f"content/{key}" for key in keys if key.startswith("edge:")}
+        return frozenset(keys)
 
     def _buckets(self, attempt: Attempt) -> int:
         if self._sizes.buckets is not None:
@@ -257,7 +265,8 @@ class SparkLoad:
         if self._findings is not None and self._findings.pins == pins:
             return self._findings
         site, given = self._required_site, self._given
-        wanted = wanted_of_stored(self._schema, attempt.snapshot, self._spec.mode, given)
+        matched = self._matched
+        wanted = wanted_of_stored(self._schema, attempt.snapshot, self._spec.mode, given, matched)
         refs = {item.key: pins[item.key].ref for item in wanted}
         shelves: list[Shelf] = [shelf for answer in self._staged for shelf in answer.shelves]
         paths = [answer.asked for answer in self._staged]
@@ -270,18 +279,31 @@ class SparkLoad:
             specs = self._check_tasks(shelves, stored=refs)
             by_id = self._tasks.run("checking ids", check_bucket_ids, specs, light=True)
             shelves += [answer.shelf for answer in by_id]
+        if any("required" in report.rules for answer in by_id for _, report in answer.reports):
+            self._refuse(one_report(self._broken, report_checks(by_id)), by_id)
+        by_content: list[Checked] = []
+        if matched:
+            specs = self._check_tasks(shelves, by_id)
+            by_content = self._tasks.run("matching edges", match_bucket_edges, specs, light=True)
+            shelves += [answer.shelf for answer in by_content]
         by_value: list[Checked] = []
         if asks_by_value(self._schema, self._spec.mode, given):
             specs = self._check_tasks(shelves, by_id)
             by_value = self._tasks.run(
                 "checking constraints", check_bucket_values, specs, light=True
             )
-        self._refuse(one_report(self._broken, report_checks([*by_id, *by_value])), by_id)
+        staging = [*by_id, *by_content]
+        self._refuse(one_report(self._broken, report_checks([*by_id, *by_value])), staging)
         merged: dict[str, list[Merged]] = {}
-        for answer in by_id:
+        for answer in staging:
             for key, part in answer.merged.items():
                 merged.setdefault(key, []).append(part)
-        self._findings = _Findings(pins, merged)
+        self._findings = _Findings(
+            pins,
+            merged,
+            sum(answer.values_nulled for answer in by_id),
+            sum(answer.edges_repeated for answer in by_content if self._spec.mode == "merge"),
+        )
         return self._findings
 
     def _refuse(self, report: Report, by_id: Sequence[Checked] = ()) -> None:
@@ -299,8 +321,14 @@ class SparkLoad:
         by_id: Sequence[Checked] = (),
         stored: Mapping[str, TableRef] | None = None,
     ) -> list[CheckTask]:
-        site = self._required_site
+        site, matched = self._required_site, self._matched
         overridden = joined([answer.overridden for answer in by_id])
+        replaced = joined(
+            [
+                {k: m.addresses for k, m in answer.merged.items() if m.addresses is not None}
+                for answer in by_id
+            ]
+        )
         files = {answer.part: answer.name for answer in self._staged}
         return [
             CheckTask(
@@ -312,10 +340,20 @@ class SparkLoad:
                 staging=not self._broken,
                 overridden=overridden,
                 stored=stored or {},
+                matched=matched,
+                replaced={key: found for key, found in replaced.items() if key in matched},
             )
             for bucket in range(site.buckets)
             if (paths := tuple(bucket_paths(shelves, bucket)))
         ]
+
+    @property
+    def _matched(self) -> frozenset[str]:
+        """Edge types with rows that have no id, where those are compared with others."""
+        if not self._required_site.matches_edges:
+            return frozenset()
+        given, written = self._given, self.rows_written
+        return frozenset(k for k in written if k.startswith("edge:") and written[k] > given[k])
 
     @property
     def _given(self) -> dict[str, int]:
@@ -354,7 +392,7 @@ class SparkLoad:
 
     def _prepare(
         self, attempt: Attempt, info: WriteInfo
-    ) -> tuple[PreparedWrite, Mapping[str, Any]]:
+    ) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
         if attempt.snapshot.schema_hash != self._schema_hash:
             raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         refs = self._current_refs(attempt)
@@ -367,6 +405,17 @@ class SparkLoad:
             if staged is not None and has_effect(staged):
                 tables.append(PreparedTable(attempt.snapshot.pin(key), staged))
         written = self.rows_written
+        counts = counts_of(
+            written,
+            values_nulled=findings.values_nulled,
+            edges_repeated=findings.edges_repeated,
+        )
+        reads: dict[str, TableRef] = {}
+        if self._spec.mode == "upsert":  # it relies on what it found to be there already
+            if not tables:
+                return None, counts
+            moved = {table.pin.key for table in tables}
+            reads = {k: attempt.snapshot.pin(k).ref for k in written if k not in moved}
         overwritten = written if self._spec.mode == "overwrite" else ()
         prepared = PreparedWrite(
             operation_id,
@@ -377,9 +426,10 @@ class SparkLoad:
                 self._schema, attempt.snapshot, [key for key, rows in written.items() if rows]
             ),
             edges_that_must_not_appear(self._schema, attempt.snapshot, overwritten),
+            reads,
         )
         self._prepared = True
-        return prepared, counts_of(written)
+        return prepared, counts
 
     def _current_refs(self, attempt: Attempt) -> dict[str, TableRef]:
         """What to build on now; stages anew when a table was forked since."""
@@ -414,7 +464,7 @@ class SparkLoad:
         changed, gone = delete_replaced(self._tasks, site.graph_uri, site.prefix, table, taken)
         return stage_fragments(
             table,
-            "upsert" if self._spec.mode == "merge" else "insert",
+            "upsert" if self._spec.mode in ("merge", "upsert") else "insert",
             properties,
             new=written,
             changed=changed,

@@ -5,7 +5,7 @@ Plain functions on the driver: they read pins and counts, never rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ from omnigraph.constraints.edges import ends, incident
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema, Cardinality, EdgeType, NodeType
 from omnigraph.spark.check import Checked
+from omnigraph.spark.meeting import CONTENT
 from omnigraph.spark.stage import Staged
 from omnigraph.spark.stored import Wanted
 from omnigraph.write.load import Mode
@@ -28,11 +29,16 @@ _RULES: Final = ("required", "range", "check", "enum")
 
 
 def wanted_of_stored(
-    schema: AcceptedSchema, snapshot: SnapshotPins, mode: Mode, given: Mapping[str, int]
+    schema: AcceptedSchema,
+    snapshot: SnapshotPins,
+    mode: Mode,
+    given: Mapping[str, int],
+    matched: Collection[str] = (),
 ) -> list[Wanted]:
     """The stored columns that the checks of this load ask for.
 
-    ``given`` has every written type, with the number of rows that came with an id.
+    ``given`` has every written type, with the number of rows that came with an id; ``matched`` the
+    edge types of which some rows are compared by content.
     """
     wanted: dict[str, Wanted] = {}
     for key in sorted(given):
@@ -40,6 +46,10 @@ def wanted_of_stored(
         if mode != "overwrite" and snapshot.pin(key).rows:
             for item in _of_written(owner, mode, bool(given[key])):
                 wanted[item.name] = item
+        if key in matched and snapshot.pin(key).rows:
+            names = tuple(column.name for column in owner.columns())
+            name = f"stored-content/{key}"
+            wanted[name] = Wanted(name, key, names, CONTENT, located=True)
         if mode == "overwrite" and isinstance(owner, NodeType):
             for item in _of_replaced(schema, snapshot, owner, given):
                 wanted[item.name] = item
@@ -55,7 +65,9 @@ def _of_written(owner: NodeType | EdgeType, mode: Mode, named: bool) -> Iterable
     if named:
         unique = [column for columns in owner.unique for column in columns]
         names = dict.fromkeys(["id", *(["src"] if counted else []), *unique])
-        yield Wanted(f"stored/{owner.key}", owner.key, tuple(names), "id", mode == "merge")
+        yield Wanted(
+            f"stored/{owner.key}", owner.key, tuple(names), "id", mode in ("merge", "upsert")
+        )
         return
     if counted:
         yield Wanted(f"stored-src/{owner.key}", owner.key, ("src",), "src")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.constraints import FILE, LINE, VIOLATIONS_SHOWN_MAX, Report
+from omnigraph.constraints import FILE, LINE, NULLED, VIOLATIONS_SHOWN_MAX, Report
 from omnigraph.constraints.edges import ends
 from omnigraph.constraints.rows import check_required, check_values
 from omnigraph.constraints.spelling import tuple_keys
@@ -22,6 +22,7 @@ from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.spark.asked import Asking
 from omnigraph.spark.assign import Assigned
 from omnigraph.spark.exchange import Shelf, Shelving
+from omnigraph.spark.meeting import CONTENT, null_positions, with_content
 from omnigraph.spark.parts import PIECE_BYTES, Part, lines_before, read_part
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.locations import parse_location
@@ -32,6 +33,8 @@ from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.gather import Gathered
 from omnigraph.write.identify import Identified, identify
 from omnigraph.write.load import Mode
+from omnigraph.write.rows import with_defaults
+from omnigraph.write.upsert import check_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +66,11 @@ class Site:
     """Types whose rows are written by the step that knows the stored ones, if they have ids."""
     asking: frozenset[str] = frozenset()
     """Types with stored rows that a check may ask for: what it asks of them is noted."""
+
+    @property
+    def matches_edges(self) -> bool:
+        """Whether edges without id are compared with others: to be left out, or to be counted."""
+        return self.mode == "upsert" or (self.mode == "merge" and self.assigned is None)
 
     @property
     def prefix(self) -> str:
@@ -134,6 +142,7 @@ class Stager:
             site.policy,
             bytes_max=UNBOUNDED,  # pieces are staged long before memory runs out
             lines_before=lines_before,
+            marks_nulls=site.mode == "upsert",
         )
 
     def run(self, read: Callable[[Gathered, Callable[[], None]], int]) -> Staged:
@@ -163,19 +172,29 @@ class Stager:
         assigned = self._site.assigned
         found = Identified(rows)
         if assigned is None:
-            found = identify(schema, rows, answer.unread, strict=True, make=self._ids)
+            found = identify(
+                schema,
+                rows,
+                answer.unread,
+                strict=True,
+                make=self._ids,
+                names_nodes=self._site.mode == "upsert",
+            )
         shelving = Shelving(self._site.buckets)
         for key in sorted(found.rows):
             owner, table = schema.type(key), found.rows[key]
             answer.broken.files = answer.unread.files
-            only = None if assigned is None else assigned[key].properties
-            check_required(owner, table, answer.broken, only=only)
+            mask = None if owner.key_properties else given[key]
+            if self._site.mode == "upsert":
+                check_given(owner, table, mask, answer.broken)
+            else:
+                only = None if assigned is None else assigned[key].properties
+                check_required(owner, table, answer.broken, only=only)
             check_values(owner, table, answer.broken)
             answer.rows[key] = answer.rows.get(key, 0) + table.num_rows
             if "required" in answer.broken.rules or (answer.unread and not self._set_aside):
                 continue  # nothing more will be asked of this load
             placed = _placed(table, answer.part)
-            mask = None if owner.key_properties else given[key]
             self._stage_type(owner, placed, mask, shelving)
         if shelving.tables:
             answer.shelves.append(shelving.write(self._site.objects, f"{self._site.prefix}/keys"))
@@ -192,7 +211,7 @@ class Stager:
             named, fresh = rows.filter(given), rows.filter(pc.invert(given))
         answer.given[owner.key] = answer.given.get(owner.key, 0) + named.num_rows
         if named.num_rows:
-            shelving.add(f"ids/{owner.key}", named.select(["id", FILE, LINE]), named["id"])
+            shelving.add(f"ids/{owner.key}", self._named_ids(owner, named), named["id"])
             self._asking.note(owner.key, named["id"])
         if isinstance(owner, EdgeType):
             for column, node_key in ends(owner):
@@ -201,6 +220,8 @@ class Stager:
         if owner.key in self._site.waiting:
             shelving.add(f"rows/{owner.key}", named, named["id"])
             direct = fresh
+        if isinstance(owner, EdgeType) and fresh.num_rows and self._site.matches_edges:
+            direct = self._shelve_content(owner, fresh, direct, shelving)
         shelve_values(shelving, owner, direct, generated=given is not None and not named.num_rows)
         if direct.num_rows and not answer.broken:
             hit("task.before_files")
@@ -208,6 +229,28 @@ class Stager:
             written = write_rows(table, without_places(direct))
             answer.fragments.setdefault(owner.key, []).extend(written)
             hit("task.after_files")
+
+    def _named_ids(self, owner: NodeType | EdgeType, named: pa.Table) -> pa.Table:
+        """The ids of rows that have one; of a merge with what is null beside them."""
+        found = named.select(["id", FILE, LINE])
+        if self._site.mode != "merge" or owner.key not in self._site.asking:
+            return found
+        if self._site.assigned is not None or owner.key in self._site.waiting:
+            return found
+        return found.append_column(NULLED, null_positions(owner, named))
+
+    def _shelve_content(
+        self, edge: EdgeType, fresh: pa.Table, direct: pa.Table, shelving: Shelving
+    ) -> pa.Table:
+        """Edges without id by their content; returns the rows that are written at once."""
+        upsert = self._site.mode == "upsert"
+        if upsert:
+            fresh = with_defaults(edge, fresh).drop_columns([NULLED])
+        rows = with_content(edge, fresh)
+        self._asking.note(f"content/{edge.key}", rows[CONTENT])
+        wanted = rows if upsert else rows.select([CONTENT])
+        shelving.add(f"fresh/{edge.key}", wanted, rows[CONTENT])
+        return direct.slice(0, 0) if upsert else direct
 
     def _ids(self, rows: pa.Table) -> pa.Array:
         places = rows[LINE].to_numpy()
@@ -253,7 +296,8 @@ def shelve_tuples(
 
 
 def without_places(rows: pa.Table) -> pa.Table:
-    return rows.drop_columns([name for name in (FILE, LINE, FINAL) if name in rows.column_names])
+    beside = (FILE, LINE, FINAL, NULLED, CONTENT)
+    return rows.drop_columns([name for name in beside if name in rows.column_names])
 
 
 def _without_lines(rows: pa.Table, lines: frozenset[int]) -> pa.Table:

@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from omnigraph.constraints.content import content_keys
 from omnigraph.constraints.image import empty_ids
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.spark.asked import Asked
 from omnigraph.spark.exchange import Shelf, Shelving
+from omnigraph.spark.meeting import CONTENT
 from omnigraph.spark.shares import fragment_groups
 from omnigraph.spark.stage import Site, shelve_tuples
+from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.places import ADDRESS
-from omnigraph.storage.tables import ROW_ID, TableRef
+from omnigraph.storage.tables import ROW_ID, PinnedTable, TableRef
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +34,8 @@ machine of a few cores still divides a table of some million rows evenly."""
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A table to shelve: some columns of a type, divided by one of them or by a unique tuple.
+    """A table to shelve: some columns of a type, divided by one of them, by a unique tuple or by the
+    content of edges.
 
     ``located`` adds where each row is stored.
     """
@@ -56,18 +60,21 @@ def shelve_stored(task: StoredTask) -> Shelf:
     """Carry one task out."""
     site, table = task.site, task.site.tables.open(task.ref)
     located = any(item.located for item in task.wanted)
-    whole = located and site.assigned is not None  # rows will be read again, by row id
+    # Rows that will be read again, by row id.
+    whole = located and (site.assigned is not None or site.mode == "upsert")
     rows = table.scan(
         sorted({name for item in task.wanted for name in item.columns}),
         fragment_ids=task.fragment_ids,
-        with_row_id=whole,
+        with_row_id=whole or any(item.by == CONTENT for item in task.wanted),
         with_row_address=located,
     )
     shelving = Shelving(site.buckets)
     for item in task.wanted:
         places = [name for name in (ROW_ID, ADDRESS) if item.located and name in rows.column_names]
         owner, chosen = site.schema.type(item.key), rows.select([*item.columns, *places])
-        if item.by == "id":
+        if item.by == CONTENT:
+            _shelve_content(task, item, table, rows, shelving)
+        elif item.by == "id":
             _shelve_asked(task, item, owner, chosen, shelving)
         elif isinstance(item.by, str):
             shelving.add(item.name, chosen, chosen[item.by])
@@ -91,6 +98,25 @@ def _shelve_asked(
         shelve_stored_values(shelving, owner, rows.filter(pa.array(~may_be)), empty_ids())
         rows = rows.filter(pa.array(may_be))
     shelving.add(item.name, rows, rows["id"])
+
+
+def _shelve_content(
+    task: StoredTask, item: Wanted, table: PinnedTable, rows: pa.Table, shelving: Shelving
+) -> None:
+    """The content of stored edges, as far as anybody may ask for it, with their addresses."""
+    import pyarrow as pa
+
+    edge = task.site.schema.type(item.key)
+    assert isinstance(edge, EdgeType)
+    whole = rows
+    if any(column.type.is_blob for column in edge.columns()):
+        whole = complete_rows(table, rows[ROW_ID].to_pylist())
+    content = content_keys(edge, whole)
+    found = pa.table({CONTENT: content, ADDRESS: rows[ADDRESS]})
+    may_be = None if task.asked is None else task.asked.may_be(f"content/{item.key}", content)
+    if may_be is not None:
+        found = found.filter(pa.array(may_be))
+    shelving.add(item.name, found, found[CONTENT])
 
 
 def shelve_stored_values(

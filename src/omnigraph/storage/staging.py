@@ -121,11 +121,12 @@ def stage_known(
     properties: Mapping[str, str],
     *,
     type_key: str,
+    removed_ids: pa.Array | None = None,
 ) -> StagedWrite:
     """The same by row ids, for callers that know them: nothing is looked up by id.
 
     ``row_ids`` says for each row which stored row it replaces (null: it is new); ``removed`` are
-    row ids that go away.
+    row ids that go away, and ``removed_ids`` the ids of those rows, where they are known.
     """
     if rows is not None:
         _require_distinct(rows, type_key)
@@ -135,7 +136,7 @@ def stage_known(
         properties,
         written=rows,
         replaced=_known(table, row_ids.drop_null()),
-        removed=_known(table, removed),
+        removed=_known(table, removed, removed_ids),
     )
 
 
@@ -374,9 +375,8 @@ def _require_distinct(rows: pa.Table, type_key: str) -> None:
     raise KeyConflict(type_key, twice["id"][0].as_py())
 
 
-def _known(table: PinnedTable, row_ids: pa.Array) -> Located | None:
+def _known(table: PinnedTable, row_ids: pa.Array, ids: Any = None) -> Located | None:
     """Rows whose row ids are known, at the addresses they have at this version."""
     if not len(row_ids):
         return None
-    unknown: Any = None  # nobody asks for their ids
-    return Located(unknown, row_ids.to_numpy(), addresses(table, row_ids))
+    return Located(ids, row_ids.to_numpy(), addresses(table, row_ids))

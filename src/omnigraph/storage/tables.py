@@ -182,6 +182,32 @@ class PinnedTable:
                 batch_size=batch_rows,
             ).to_table()
 
+    def validity(
+        self,
+        columns: Sequence[str],
+        filter: str | None = None,
+        *,
+        fragment_ids: Sequence[int] | None = None,
+    ) -> pa.Table:
+        """``id``, row id and address, and for each of the columns whether a row has a value there.
+
+        The values themselves are not held: vectors would take far more memory than their rows.
+        """
+        self.counters.scans += 1
+        asked = {"id": "id", **{name: f"`{name}` IS NOT NULL" for name in columns}}
+        chosen = None
+        if fragment_ids is not None:
+            chosen = [self.dataset.get_fragment(number) for number in fragment_ids]
+        with translated(f"reading {self.ref.path}"):
+            return self.dataset.scanner(
+                columns=asked,
+                filter=filter,
+                with_row_id=True,
+                with_row_address=True,
+                fragments=chosen,
+                scan_in_order=True,
+            ).to_table()
+
     def nearest(self, column: str, query: Any, count: int, probes: int, metric: str) -> pa.Table:
         """Rows whose vectors are near, with their vectors and addresses: from so many partitions
         of the index, and from all rows that it does not cover.

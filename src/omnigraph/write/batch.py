@@ -1,38 +1,48 @@
 """A batch of entity changes made from Python: collected in memory, committed as one commit.
 
     with graph.write(message="new colleague") as w:
-        ana = w.insert("Person", {"name": "ana"})
+        ana = w.upsert("Person", {"name": "ana", "age": 30})
         w.insert_edge("Knows", ana, "bo", {"since": 2024})
         w.update("Person", "bo", {"age": 41})
         w.delete("Person", "cy")
 
-Nothing is checked against the graph, and nothing is visible, before the block ends. When it ends
-with an exception nothing happens at all. A batch that only inserts is prepared again when another
-writer was faster; one with updates or deletes reports the conflict instead, because what it
-decided was decided on what it had read.
+Calls take effect in the order in which they were made, when the block ends. Nothing is checked
+against the graph, and nothing is visible, before; when the block ends with an exception nothing
+happens at all.
+
+=============  =====================  ==============================================
+call           the entity exists      it does not
+=============  =====================  ==============================================
+``insert``     ``KeyConflict``        is added
+``upsert``     what is given is set   is added
+``replace``    is replaced as whole   is added
+``update``     what is given is set   ``EntityNotFound``
+``delete``     is removed             nothing
+=============  =====================  ==============================================
+
+A batch without updates and deletes is prepared again when another writer was faster; one with
+them reports the conflict instead, because it was decided on what the caller had read.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from omnigraph.commit.prepared import PreparedWrite
-from omnigraph.constraints import TypeImage
-from omnigraph.errors import EntityNotFound, InvalidInput, SchemaChanged
+from omnigraph.constraints import Report
+from omnigraph.errors import InvalidInput, SchemaChanged
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.rows import Commit
 from omnigraph.schema import EdgeType, NodeType, entity_id
-from omnigraph.storage.blobs import complete_rows
-from omnigraph.storage.locating import locate
+from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
-from omnigraph.write.rows import Row, accept_row, accept_value, column_array, rows_to_arrow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.write.replay import END_COLUMNS, Operation, Replay, Verb
+from omnigraph.write.rows import Row, accept_given, accept_row, accept_value
 
 
 class Batch:
@@ -46,81 +56,139 @@ class Batch:
         start = committer.attempt(options.branch)
         self._schema = start.schema
         self._schema_hash = start.snapshot.schema_hash
-        self._inserts: dict[str, dict[str, Row]] = {}
-        self._updates: dict[str, dict[str, Row]] = {}
-        self._deletes: dict[str, dict[str, None]] = {}
+        self._operations: list[Operation] = []
+        self._made: dict[str, int] = {}
         self._calls = hashlib.sha256()
         self.result: Commit | None = None
 
     # -- collecting --------------------------------------------------------------------------------
 
-    def insert(self, type_name: str, values: Mapping[str, Any]) -> str:
-        """Add a node; returns its id. A node whose key exists already is replaced."""
-        node = self._node(type_name)
-        row = self._blobs.settle_row(node, accept_row(node, values))
-        id = entity_id(node, row) or new_ulid()
-        self._note("insert", type_name, row)
-        self._inserts.setdefault(node.key, {})[id] = {**row, "id": id}
-        return id
+    def insert(self, type_name: str, values: Mapping[str, Any], *, id: str | None = None) -> str:
+        """Add a node; returns its id. Fails with ``KeyConflict`` when the node exists already.
 
-    def insert_edge(
-        self, type_name: str, source: str, target: str, values: Mapping[str, Any] | None = None
-    ) -> str:
-        """Add an edge between two node ids; returns the edge's id."""
-        edge = self._edge(type_name)
-        row = self._blobs.settle_row(edge, accept_row(edge, values or {}))
-        row |= {"src": source, "dst": target}
-        id = new_ulid()
-        self._note("insert", type_name, row)
-        self._inserts.setdefault(edge.key, {})[id] = {**row, "id": id}
-        return id
+        The id follows from the key. A node of a type without a key gets a new one, or ``id``.
+        """
+        node = self._node(type_name)
+        row = accept_row(node, _mapping(values))
+        return self._collect("insert", node, self._node_id(node, row, id), row)
+
+    def upsert(self, type_name: str, values: Mapping[str, Any], *, id: str | None = None) -> str:
+        """Set what is given of a node and keep the rest, or add the node; returns its id.
+
+        A node of a type without a key is named by ``id``. A null for a property with a default
+        stands for the default, whether the node exists or not.
+        """
+        node = self._node(type_name)
+        given = accept_given(node, _mapping(values))
+        return self._collect("upsert", node, self._existing_id(node, given, id), given)
+
+    def replace(self, type_name: str, values: Mapping[str, Any], *, id: str | None = None) -> str:
+        """Add a node, or replace all of it: what is not given is null or its default.
+
+        A node of a type without a key is named by ``id``. Edges of the node stay.
+        """
+        node = self._node(type_name)
+        row = accept_row(node, _mapping(values))
+        return self._collect("replace", node, self._existing_id(node, row, id), row)
 
     def update(self, type_name: str, id: str, values: Mapping[str, Any]) -> None:
         """Change some properties of a node that exists."""
         node = self._node(type_name)
-        touched = sorted(set(values) & set(node.key_properties))
+        changed = _mapping(values)
+        touched = sorted(set(changed) & set(node.key_properties))
         if touched:
             raise InvalidInput(
                 f"{touched[0]} is part of the key of {type_name} and cannot change",
                 remedy="Delete the node and insert it with its new key.",
             )
-        changed = {name: accept_value(node, name, value) for name, value in values.items()}
-        changed = self._blobs.settle_row(node, changed)
-        self._note("update", type_name, {**changed, "id": id})
-        self._updates.setdefault(node.key, {}).setdefault(id, {}).update(changed)
+        changed = {name: accept_value(node, name, value) for name, value in changed.items()}
+        self._collect("update", node, _text(id, "the id of a node"), changed)
 
     def delete(self, type_name: str, id: str) -> None:
-        """Remove a node, with every edge that touches it."""
-        self._note("delete", type_name, {"id": id})
-        self._deletes.setdefault(self._node(type_name).key, {})[id] = None
+        """Remove a node, with every edge that touches it at this point. No node, no effect."""
+        self._collect("delete", self._node(type_name), _text(id, "the id of a node"), {})
+
+    # -- collecting edges --------------------------------------------------------------------------
+
+    def insert_edge(
+        self,
+        type_name: str,
+        source: str,
+        target: str,
+        values: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,
+    ) -> str:
+        """Add an edge between two node ids; returns the edge's id, which is new or ``id``.
+
+        Its ends may come later in the batch. Fails with ``KeyConflict`` when ``id`` exists already.
+        """
+        edge = self._edge(type_name)
+        row = accept_row(edge, _mapping(values)) | _ends(source, target)
+        return self._collect("insert", edge, self._made_id() if id is None else _edge_id(id), row)
+
+    def upsert_edge(
+        self,
+        type_name: str,
+        source: str,
+        target: str,
+        values: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,
+    ) -> None:
+        """Set what is given of the edge ``id`` and keep the rest, or add it.
+
+        Without an id: add an edge, unless one with the same ends and the same value in every
+        property (absent is null) is there.
+        """
+        edge = self._edge(type_name)
+        if id is None:
+            row = accept_row(edge, _mapping(values)) | _ends(source, target)
+            self._collect("upsert", edge, None, row)
+            return
+        given = accept_given(edge, _mapping(values)) | _ends(source, target)
+        self._collect("upsert", edge, _edge_id(id), given)
+
+    def replace_edge(
+        self,
+        type_name: str,
+        source: str,
+        target: str,
+        values: Mapping[str, Any] | None = None,
+        *,
+        id: str,
+    ) -> None:
+        """Add the edge ``id``, or replace all of it, ends included."""
+        edge = self._edge(type_name)
+        row = accept_row(edge, _mapping(values)) | _ends(source, target)
+        self._collect("replace", edge, _edge_id(id), row)
+
+    def update_edge(self, type_name: str, id: str, values: Mapping[str, Any]) -> None:
+        """Change some properties of an edge that exists; its ends stay."""
+        edge = self._edge(type_name)
+        changed = {n: accept_value(edge, n, value) for n, value in _mapping(values).items()}
+        self._collect("update", edge, _edge_id(id), changed)
 
     def delete_edge(self, type_name: str, id: str) -> None:
-        """Remove an edge."""
-        self._note("delete", type_name, {"id": id})
-        self._deletes.setdefault(self._edge(type_name).key, {})[id] = None
+        """Remove an edge. No edge, no effect."""
+        self._collect("delete", self._edge(type_name), _edge_id(id), {})
 
     # -- committing --------------------------------------------------------------------------------
 
     def commit(self) -> Commit | None:
         """Make the batch visible, all of it or nothing."""
         self.result = self._committer.run(
-            self._options,
-            self._prepare,
-            retry=lambda: not self._updates and not self._deletes,
-            digest=self._calls.hexdigest,
+            self._options, self._prepare, retry=self._may_repeat, digest=self._calls.hexdigest
         ).commit
         return self.result
 
     @property
     def rows_written(self) -> dict[str, int]:
         """How many changes were collected per type key."""
-        changes = (self._inserts, self._updates, self._deletes)
-        return {key: sum(len(c.get(key, ())) for c in changes) for key in self.touched}
-
-    @property
-    def touched(self) -> list[str]:
-        """The type keys this batch changes."""
-        return sorted({*self._inserts, *self._updates, *self._deletes})
+        counts: dict[str, int] = {}
+        for operation in self._operations:
+            counts[operation.owner.key] = counts.get(operation.owner.key, 0) + 1
+        return counts
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -128,35 +196,66 @@ class Batch:
         if attempt.snapshot.schema_hash != self._schema_hash:
             raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
-        image = {}
-        for key in self.touched:
-            owner = attempt.schema.type(key)
-            rows = self._rows(preparer, owner)
-            removed = self._deletes.get(key)
-            image[key] = TypeImage(
-                rows,
-                None if removed is None else _ids(removed),
-                fresh=not owner.key_properties and key not in self._updates,
+        effects = Replay(attempt.schema, preparer.stored, self._operations, self._made).run()
+        report = Report()
+        preparer.check(effects.image, report, cascaded=True)
+        report.raise_any()
+        prepared = preparer.stage(effects.image, self._options.info, known=effects.known)
+        if not prepared.tables:
+            return None, {}
+        return replace(prepared, reads=self._reads(attempt, prepared)), {}
+
+    def _reads(self, attempt: Attempt, prepared: PreparedWrite) -> dict[str, TableRef]:
+        """Types that the batch relies on without writing them: the values to set were there."""
+        written = {table.pin.key for table in prepared.tables}
+        keys = {op.owner.key for op in self._operations if op.verb in ("upsert", "update")}
+        keys -= written
+        return {key: attempt.snapshot.pin(key).ref for key in sorted(keys)}
+
+    def _may_repeat(self) -> bool:
+        """Updates and deletes were decided on what the caller had read; the others on nothing."""
+        return all(op.verb not in ("update", "delete") for op in self._operations)
+
+    def _collect(self, verb: Verb, owner: NodeType | EdgeType, id: str | None, values: Row) -> str:
+        values = self._blobs.settle_row(owner, values)
+        self._note(verb, owner, id, values)
+        self._operations.append(Operation(verb, owner, id, values))
+        return id or ""
+
+    def _note(self, verb: str, owner: NodeType | EdgeType, id: str | None, values: Row) -> None:
+        """What identifies the request: the calls. An id made here differs in every run, so its
+        number stands for it."""
+        known = {"id": id, **{end: values.get(end) for end in END_COLUMNS}}
+        named = {name: self._made.get(given, given) for name, given in known.items() if given}
+        self._calls.update(repr((verb, owner.key, sorted({**values, **named}.items()))).encode())
+
+    def _made_id(self) -> str:
+        id = new_ulid()
+        self._made[id] = len(self._made)
+        return id
+
+    def _node_id(self, node: NodeType, row: Row, given: str | None) -> str:
+        """The id that the key gives, or else the given one, or else a new one."""
+        found = entity_id(node, row)
+        if given is None:
+            return found or self._made_id()
+        if found is not None and found != _text(given, "the id of a node"):
+            raise InvalidInput(
+                f"the key of {node.name} gives the id {found!r}, not {given!r}",
+                remedy="Leave the id out: it follows from the key.",
+                details={"type_key": node.key, "id": given},
             )
-        image = preparer.with_cascades(image)
-        prepared = preparer.prepare(image, self._options.info, cascaded=True)
-        return (prepared if prepared.tables else None), {}
+        return _text(given, "the id of a node")
 
-    def _rows(self, preparer: Preparer, owner: NodeType | EdgeType) -> pa.Table | None:
-        """Updated entities with their new values, then inserted ones; the later one counts."""
-        import pyarrow as pa
-
-        updates, inserts = self._updates.get(owner.key), self._inserts.get(owner.key)
-        parts = []
-        if updates:
-            parts.append(_patched(preparer, owner, updates))
-        if inserts:
-            parts.append(rows_to_arrow(owner, list(inserts.values())))
-        return pa.concat_tables(parts) if parts else None
-
-    def _note(self, call: str, type_name: str, row: Row) -> None:
-        """What identifies the request: the calls, without ids made here."""
-        self._calls.update(repr((call, type_name, sorted(row.items()))).encode())
+    def _existing_id(self, node: NodeType, row: Row, given: str | None) -> str:
+        """The id of a node that may exist already."""
+        if given is None and not node.key_properties:
+            raise InvalidInput(
+                f"{node.name} has no key: which node is meant must be said by id",
+                remedy="Pass id=, or use insert to add a node with a new id.",
+                details={"type_key": node.key},
+            )
+        return self._node_id(node, row, given)
 
     def _node(self, name: str) -> NodeType:
         found = self._schema.type(f"node:{name}")
@@ -169,49 +268,42 @@ class Batch:
         return found
 
 
-def _patched(
-    preparer: Preparer, owner: NodeType | EdgeType, updates: Mapping[str, Row]
-) -> pa.Table:
-    """The stored rows of updated entities, with the new values."""
-    ids = _ids(updates)
-    table = preparer.stored.table(owner.key)
-    stored = complete_rows(table, locate(table, ids).row_ids.tolist())
-    found = stored["id"].to_pylist()
-    missing = sorted(set(updates) - set(found))
-    if missing:
-        raise EntityNotFound(
-            f"there is no {owner.name} with id {missing[0]!r}",
-            details={"type_key": owner.key, "id": missing[0]},
+def _mapping(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The given values, or an error when they are no mapping of property names."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise InvalidInput(
+            f"the values of an entity are a mapping of property names, not {_kind(values)}",
+            remedy='Pass a dictionary, such as {"name": "ana"}.',
         )
-    columns = {}
-    for column in owner.columns():
-        values = stored[column.name]
-        changed = [at for at, id in enumerate(found) if column.name in updates[id]]
-        if changed:
-            given = column_array(column.type, [updates[found[at]][column.name] for at in changed])
-            values = replace_at(values, changed, given)
-        columns[column.name] = values
-    return _table(columns)
+    for name in values:
+        if not isinstance(name, str):
+            raise InvalidInput(f"the name of a property is a string, not {_kind(name)}")
+    return dict(values)
 
 
-def replace_at(column: pa.ChunkedArray, positions: list[int], given: pa.Array) -> pa.Array:
-    """A column with other values at some positions."""
-    import numpy as np
-    import pyarrow as pa
-
-    order = np.arange(len(column))
-    order[positions] = len(column) + np.arange(len(positions))
-    both = pa.concat_arrays([column.combine_chunks().cast(given.type), given])
-    return both.take(pa.array(order))
-
-
-def _table(columns: Mapping[str, Any]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table(dict(columns))
+def _text(value: str, what: str) -> str:
+    """A string that can be stored, or an error."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is a string, not {_kind(value)}", remedy="Pass its id.")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} is not valid Unicode: {value!a}") from None
+    return value
 
 
-def _ids(ids: Mapping[str, Any]) -> pa.Array:
-    import pyarrow as pa
+def _edge_id(value: str) -> str:
+    return _text(value, "the id of an edge")
 
-    return pa.array(list(ids), type=pa.string())
+
+def _ends(source: str, target: str) -> Row:
+    return {
+        "src": _text(source, "the source of an edge"),
+        "dst": _text(target, "the target of an edge"),
+    }
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

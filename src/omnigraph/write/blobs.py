@@ -61,7 +61,8 @@ class BlobPolicy:
     def settle_row(self, owner: NodeType | EdgeType, row: dict[str, Any]) -> dict[str, Any]:
         """The same for the blobs among the values of one entity."""
         for name, value in row.items():
-            if isinstance(value, str) and owner.properties[name].type.is_blob:
+            declared = owner.properties.get(name)  # None for an end of an edge
+            if isinstance(value, str) and declared is not None and declared.type.is_blob:
                 row[name] = self.settle([value])[0]
         return row
 

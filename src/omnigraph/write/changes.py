@@ -33,10 +33,12 @@ class KnownRows:
     """Where the entities of a change are stored, for writers that know: as row ids.
 
     ``written`` is parallel to the rows of the change, null for an entity that is new.
+    ``removed_ids`` are the ids of the removed rows, for writers that keep them.
     """
 
     written: pa.Array
     removed: pa.Array
+    removed_ids: pa.Array | None = None
 
 
 class Preparer:
@@ -154,7 +156,13 @@ class Preparer:
         pin, table = self.pin(key), self.writable(key)
         if known is not None:
             staged = staging.stage_known(
-                table, rows, known.written, known.removed, properties, type_key=key
+                table,
+                rows,
+                known.written,
+                known.removed,
+                properties,
+                type_key=key,
+                removed_ids=known.removed_ids,
             )
         else:
             staged = _staged(table, key, change, rows, properties)

@@ -11,12 +11,11 @@ from omnigraph.read.diff import EntityChange, entity_changes, image_of
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.delta import NEW, OLD, gather
-from omnigraph.write.batch import replace_at
 from omnigraph.write.changes import KnownRows
 from omnigraph.write.deciding import Composed
 from omnigraph.write.merging import TypeMerge
 from omnigraph.write.reshape import reshaped
-from omnigraph.write.rows import column_array
+from omnigraph.write.rows import column_array, replace_at
 
 if TYPE_CHECKING:
     import pyarrow as pa

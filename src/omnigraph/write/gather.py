@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.constraints import FILE, LINE, Report, Violation
+from omnigraph.constraints import FILE, LINE, NULLED, Report, Violation
 from omnigraph.errors import ResourceLimit
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.storage.arrays import as_array
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.rows import Row, column_array, with_defaults
 
@@ -38,12 +40,18 @@ class Gathered:
         *,
         bytes_max: int | None = None,
         lines_before: Callable[[], int] = lambda: 0,
+        marks_nulls: bool = False,
     ) -> None:
-        """``lines_before`` counts the lines of the file before the part that is read."""
+        """``lines_before`` counts the lines of the file before the part that is read.
+
+        ``marks_nulls`` keeps nulls that are given apart from values that are absent, in a column
+        of its own, and leaves defaults of absent values to whoever writes the rows.
+        """
         self.schema = schema
         self.report = report
         self.policy = policy
         self.rows = 0
+        self.marks_nulls = marks_nulls
         self._parts: dict[str, list[pa.Table]] = {}
         self._buffers: dict[str, list[tuple[Row, int]]] = {}
         self._bytes = 0
@@ -79,14 +87,24 @@ class Gathered:
             self._flush()
 
     def add_columns(
-        self, owner: NodeType | EdgeType, columns: Mapping[str, Any], lines: Any
+        self,
+        owner: NodeType | EdgeType,
+        columns: Mapping[str, Any],
+        lines: Any,
+        nulled: Mapping[str, Any] | None = None,
     ) -> None:
-        """Rows as whole columns of stored values, ``lines`` parallel to them."""
+        """Rows as whole columns of stored values, ``lines`` parallel to them.
+
+        ``nulled`` marks, by column, the nulls that were given; asked for when ``marks_nulls``.
+        """
         import numpy as np
         import pyarrow as pa
 
         files = pa.array(np.full(len(lines), self._file, dtype=np.int32))
-        part = pa.table({**columns, FILE: files, LINE: lines})
+        beside = {FILE: files, LINE: lines}
+        if self.marks_nulls:
+            beside[NULLED] = nulled_column(owner, nulled or {}, len(lines))
+        part = pa.table({**columns, **beside})
         self._parts.setdefault(owner.key, []).append(part)
         self.rows += part.num_rows
         self._count_bytes(part.nbytes)
@@ -123,7 +141,9 @@ class Gathered:
         found = {}
         for key, parts in sorted(self._parts.items()):
             table = pa.concat_tables(parts or [self._table(self.schema.type(key), [])])
-            found[key] = with_defaults(self.schema.type(key), in_order(table.combine_chunks()))
+            owner, rows = self.schema.type(key), in_order(table.combine_chunks())
+            given = partial(nulled_mask, owner, rows) if self.marks_nulls else None
+            found[key] = with_defaults(owner, rows, given)
         self._parts, self._bytes = {}, 0
         return found
 
@@ -150,6 +170,15 @@ class Gathered:
             columns[column.name] = column_array(column.type, values)
         columns[FILE] = pa.array([self._file] * len(buffer), type=pa.int32())
         columns[LINE] = pa.array([line for _, line in buffer], type=pa.int64())
+        if self.marks_nulls:
+            names = [column.name for column in owner.columns()]
+            columns[NULLED] = pa.array(
+                [
+                    [at for at, name in enumerate(names) if row.get(name, row) is None]
+                    for row, _ in buffer
+                ],
+                pa.list_(pa.int32()),
+            )
         return pa.table(columns)
 
     def _count_bytes(self, size: int) -> None:
@@ -161,6 +190,36 @@ class Gathered:
                 self._bytes,
                 remedy="Load on Spark (`--engine spark`), or raise OMNIGRAPH_LOAD_BYTES_MAX.",
             )
+
+
+def nulled_column(owner: NodeType | EdgeType, nulled: Mapping[str, Any], count: int) -> pa.Array:
+    """The positions of marked columns, row by row, from one mask per column."""
+    import numpy as np
+    import pyarrow as pa
+
+    names = [column.name for column in owner.columns()]
+    found = [(names.index(name), np.flatnonzero(mask)) for name, mask in nulled.items()]
+    found.sort(key=lambda item: item[0])
+    rows = np.concatenate([at for _, at in found] or [np.zeros(0, np.int64)])
+    positions = np.concatenate([np.full(len(at), n, np.int32) for n, at in found] or [rows])
+    order = np.argsort(rows, kind="stable")
+    offsets = np.searchsorted(rows[order], np.arange(count + 1))
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.array(positions[order], pa.int32())
+    )
+
+
+def nulled_mask(owner: NodeType | EdgeType, rows: pa.Table, name: str) -> np.ndarray[Any, Any]:
+    """Which rows give null for a property."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    column, position = as_array(rows[NULLED]), [c.name for c in owner.columns()].index(name)
+    mask = np.zeros(rows.num_rows, dtype=bool)
+    if len(column.flatten()):
+        owners = pc.list_parent_indices(column).to_numpy()
+        mask[owners[column.flatten().to_numpy() == position]] = True
+    return mask
 
 
 def in_order(rows: pa.Table) -> pa.Table:

@@ -43,10 +43,12 @@ def identify(
     *,
     strict: bool,
     make: Callable[[pa.Table], pa.Array] = _fresh_ids,
+    names_nodes: bool = False,
 ) -> Identified:
     """Give every row its id; reports ids that contradict their key.
 
-    ``make`` gives ids to rows that come without.
+    ``make`` gives ids to rows that come without. ``names_nodes`` says that every node is named by
+    the input: by its key, or else by its id.
     """
     result = Identified()
     rewritten: dict[str, dict[str, str]] = {}
@@ -58,6 +60,10 @@ def identify(
         else:
             if isinstance(owner, EdgeType) and rewritten:
                 table = _follow(owner, table, rewritten)
+            if names_nodes and isinstance(owner, NodeType) and table["id"].null_count:
+                problem = f"{owner.name} has no key: an upserted node needs its id"
+                unnamed = table["id"].is_null()
+                report_rows(report, owner, table, "key", "id", unnamed, problem)
             if table["id"].null_count == table.num_rows:
                 result.fresh.add(key)
             table = _set(table, "id", _filled(table, make))

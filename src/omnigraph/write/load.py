@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
@@ -23,16 +23,18 @@ from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, Outcome, WriteOptions
 from omnigraph.write.gather import Gathered
 from omnigraph.write.identify import identify
+from omnigraph.write.load_image import Met, merged, upserted
 from omnigraph.write.ndjson import CompatibleReader, StrictReader
 from omnigraph.write.records import RecordReader
 from omnigraph.write.sources import Format, SourceFile, find_files, from_bytes, opened, recognise
 from omnigraph.write.stored import StoredSnapshot
 from omnigraph.write.tabular import find_type, read_csv, read_parquet, read_table
+from omnigraph.write.upsert import check_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Mode = Literal["append", "merge", "overwrite"]
+Mode = Literal["append", "merge", "upsert", "overwrite"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
 
 LoadSource = Any
@@ -77,12 +79,25 @@ class LoadResult:
     base_branch: str | None = None
     branch_created: bool = False
     quarantined: int = 0
+    values_nulled: int = 0
+    """Stored values that a merge set to null, because the input did not give them."""
+    edges_repeated: int = 0
+    """Edges that a merge added beside equal ones."""
     repeated: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, branch: str, mode: str, outcome: Outcome) -> LoadResult:
-        nodes, edges = outcome.result["nodes"], outcome.result["edges"]
-        return cls(branch, mode, nodes, edges, outcome.commit, repeated=outcome.repeated)
+        result = outcome.result
+        return cls(
+            branch,
+            mode,
+            result["nodes"],
+            result["edges"],
+            outcome.commit,
+            values_nulled=result.get("values_nulled", 0),
+            edges_repeated=result.get("edges_repeated", 0),
+            repeated=outcome.repeated,
+        )
 
     @property
     def total(self) -> int:
@@ -99,19 +114,26 @@ class LoadResult:
             "nodes": _counts_json(self.nodes),
             "edges": _counts_json(self.edges),
             "total_entities": self.total,
-            **({"quarantined": self.quarantined} if self.quarantined else {}),
+            **{name: count for name, count in self._beside() if count},
             "actor_id": None if self.commit is None else self.commit.actor,
             "commit": None if self.commit is None else self.commit.to_json(),
         }
 
+    def _beside(self) -> list[tuple[str, int]]:
+        return [
+            ("quarantined", self.quarantined),
+            ("values_nulled", self.values_nulled),
+            ("edges_repeated", self.edges_repeated),
+        ]
 
-def counts_of(rows: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """Records per type key as a result reports them."""
-    counts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
+
+def counts_of(rows: Mapping[str, int], **beside: int) -> dict[str, Any]:
+    """Records per type key, and other numbers, as a result reports them."""
+    counts: dict[str, Any] = {"nodes": {}, "edges": {}}
     for key, count in rows.items():
         kind, _, name = key.partition(":")
         counts[kind + "s"][name] = count
-    return counts
+    return counts | {name: number for name, number in beside.items() if number}
 
 
 def _counts_json(counts: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -146,9 +168,13 @@ class Load:
         self._schema_hash = attempt.snapshot.schema_hash
         self._report = Report()
         policy = policy.keeping(spec.mode == "overwrite")
-        self._gathered = Gathered(self._schema, self._report, policy)
+        self._gathered = Gathered(
+            self._schema, self._report, policy, marks_nulls=spec.mode == "upsert"
+        )
+        self._named: dict[str, Any] = {}
         self._rows: dict[str, pa.Table] = {}
         self._image: dict[str, TypeImage] = {}
+        self._broken = Report()
         self._bytes_read = 0
 
     # -- reading -----------------------------------------------------------------------------------
@@ -158,21 +184,42 @@ class Load:
         self._read_source(self._spec.source, self._spec.type_name)
         self._rows = self._gathered.finish()
         self._tell("check")
-        found = identify(self._schema, self._rows, self._report, strict=self._spec.strict)
+        self._named = {key: rows["id"].is_valid() for key, rows in self._rows.items()}
+        upsert = self._spec.mode == "upsert"
+        found = identify(
+            self._schema, self._rows, self._report, strict=self._spec.strict, names_nodes=upsert
+        )
         for key in sorted(found.rows):
             owner, rows = self._schema.type(key), found.rows[key]
+            if owner.key_properties:
+                self._named.pop(key)  # all of them, by their keys
             self._image[key] = TypeImage(
                 rows,
                 replaces_all=self._spec.mode == "overwrite",
                 must_be_new=self._spec.mode == "append",
                 fresh=key in found.fresh,
-                last_wins=self._spec.mode == "merge" and not owner.key_properties,
+                last_wins=upsert or (self._spec.mode == "merge" and not owner.key_properties),
             )
-        if self._report:  # unread records are missing from the image: check rows, not the whole
-            for key, change in self._image.items():
-                check_required(self._schema.type(key), change.rows, self._report)
-                check_values(self._schema.type(key), change.rows, self._report)
+        if upsert or self._report:
+            self._check_rows()
         self._report.raise_any()
+
+    def _check_rows(self) -> None:
+        """Rules about single rows, before the stored ones are known: of an upsert only about what
+        is given; of another load only when records are missing from the image."""
+        broken = Report(files=self._report.files)
+        for key, change in self._image.items():
+            owner = self._schema.type(key)
+            if self._spec.mode == "upsert":
+                check_given(owner, change.rows, self._named.get(key), broken)
+            else:
+                check_required(owner, change.rows, broken)
+            check_values(owner, change.rows, broken)
+        if self._report or "required" in broken.rules:
+            self._report.extend(broken.shown, broken.total)
+            self._report.rules |= broken.rules
+        else:
+            self._broken = broken
 
     def _read_source(self, source: LoadSource, type_name: str | None) -> None:
         import pyarrow as pa
@@ -250,10 +297,7 @@ class Load:
         """Raise what a commit on this state would raise, without writing anything."""
         if expected_head is not None and attempt.snapshot.commit_id != expected_head:
             raise PreconditionFailed(expected_head, attempt.snapshot.commit_id)
-        report = Report(files=self._report.files)
-        stored = StoredSnapshot(attempt.repository, attempt.snapshot)
-        evaluate(self._schema, self._image, stored, report)
-        report.raise_any()
+        self._meet(StoredSnapshot(attempt.repository, attempt.snapshot))
 
     def commit(self, committer: Committer, options: WriteOptions) -> LoadResult:
         """Make the load one commit on a branch."""
@@ -271,13 +315,39 @@ class Load:
 
     def _prepare(
         self, attempt: Attempt, info: WriteInfo
-    ) -> tuple[PreparedWrite, Mapping[str, Any]]:
+    ) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
         if attempt.snapshot.schema_hash != self._schema_hash:
             raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
+        met = self._meet(preparer.stored)
+        prepared = preparer.stage(met.image, info, known=met.known)
+        beside = {"values_nulled": met.values_nulled, "edges_repeated": met.edges_repeated}
+        counts = counts_of(self.rows_written, **beside)
+        if self._spec.mode != "upsert":
+            return prepared, counts
+        if not prepared.tables:
+            return None, counts
+        written = {table.pin.key for table in prepared.tables}
+        reads = {k: attempt.snapshot.pin(k).ref for k in self._image if k not in written}
+        return replace(prepared, reads=reads), counts
+
+    def _meet(self, stored: StoredSnapshot) -> Met:
+        """What becomes of the rows on one state of the graph; raises what is wrong with them."""
         report = Report(files=self._report.files)
-        prepared = preparer.prepare(self._image, info, report=report)
-        return prepared, counts_of(self.rows_written)
+        if self._spec.mode == "upsert":
+            report.extend(self._broken.shown, self._broken.total)
+            report.rules |= self._broken.rules
+            met = upserted(self._schema, self._image, self._named, stored, report)
+        elif self._spec.mode == "merge":
+            evaluate(self._schema, self._image, stored, report)
+            report.raise_any()
+            return merged(self._schema, self._image, self._named, stored)
+        else:
+            met = Met(self._image)
+        rows_checked = self._spec.mode == "upsert"
+        evaluate(self._schema, met.image, stored, report, rows_checked=rows_checked)
+        report.raise_any()
+        return met
 
     def _digest(self) -> str:
         """What identifies the request: its mode and its rows as they were read, without places."""

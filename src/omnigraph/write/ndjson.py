@@ -9,7 +9,7 @@ by line, which gives the exact message and place, or the row.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -108,7 +108,9 @@ class StrictReader:
                 return False
             columns[column.name] = self._column(column.type, found, group)
         ordered = {column.name: columns[column.name] for column in owner.columns()}
-        self._gathered.add_columns(owner, ordered, pa.array(group.numbers, type=pa.int64()))
+        nulled = _nulled(owner, ordered, group) if self._gathered.marks_nulls else None
+        numbers = pa.array(group.numbers, type=pa.int64())
+        self._gathered.add_columns(owner, ordered, numbers, nulled)
         return True
 
     def _column(self, kind: PropertyType, found: Conformed, group: Group) -> Any:
@@ -255,6 +257,21 @@ def _framed(parsed: pa.Table, group: Group) -> bool:
     texts = group.texts()
     missing = pc.indices_nonzero(pc.is_null(data)).to_pylist()
     return all(b'"data"' not in texts[at] and b"\\" not in texts[at] for at in missing)
+
+
+def _nulled(owner: NodeType | EdgeType, columns: Mapping[str, Any], group: Group) -> dict[str, Any]:
+    """Which nulls are written in the lines: Arrow does not tell them from absent members."""
+    import numpy as np
+
+    names = [name for name in owner.properties if columns[name].null_count]
+    found = {name: np.zeros(len(group.numbers), dtype=bool) for name in names}
+    if names:
+        for at, text in enumerate(group.texts()):
+            if b"null" in text:
+                data = json.loads(text).get("data", {})
+                for name in names:
+                    found[name][at] = data.get(name, data) is None
+    return found
 
 
 def _member(data: pa.StructArray, name: str) -> pa.Array:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, InvalidValue
 from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.arrays import stored_array
+from omnigraph.storage.arrays import as_array, stored_array
 from omnigraph.storage.blobs import blob_array
 from omnigraph.syntax import did_you_mean
 from omnigraph.types import PropertyType
@@ -31,6 +31,19 @@ def accept_row(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
     return row
 
 
+def accept_given(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
+    """Only what is given, as stored values. A null stands for the default, where there is one: to
+    set it again must change nothing."""
+    row: Row = {}
+    for name, value in values.items():
+        declared = owner.properties.get(name)
+        if value is None and declared is not None and declared.default is not None:
+            row[name] = declared.default_stored
+        else:
+            row[name] = accept_value(owner, name, value)
+    return row
+
+
 def set_defaults(owner: NodeType | EdgeType, row: Row) -> None:
     """Give the properties that have no value the one that the schema says, if it says one."""
     for name, declared in owner.properties.items():
@@ -38,8 +51,11 @@ def set_defaults(owner: NodeType | EdgeType, row: Row) -> None:
             row[name] = declared.default_stored
 
 
-def with_defaults(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
-    """The same for many."""
+def with_defaults(
+    owner: NodeType | EdgeType, rows: pa.Table, given: Callable[[str], Any] | None = None
+) -> pa.Table:
+    """The same for many; with ``given`` only where it marks the nulls of a property."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     for at, name in enumerate(rows.column_names):
@@ -47,7 +63,11 @@ def with_defaults(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
         if declared is None or declared.default is None or not rows[name].null_count:
             continue
         default = column_array(declared.type, [declared.default_stored])[0]
-        rows = rows.set_column(at, name, pc.fill_null(rows[name], default))
+        column = rows[name]
+        filled = pc.fill_null(column, default)
+        if given is not None:
+            filled = pc.if_else(pa.array(given(name)), filled, column)
+        rows = rows.set_column(at, name, filled)
     return rows
 
 
@@ -68,6 +88,7 @@ def accept_value(owner: NodeType | EdgeType, name: str, value: Any) -> Any:
         hint = did_you_mean(name, owner.properties)
         raise InvalidInput(
             f"{owner.name} has no property {name}" + (f"; {hint}" if hint else ""),
+            remedy="Pass id= beside the values." if name == "id" else None,
             details={"type_key": owner.key, "property": name},
         )
     try:
@@ -99,3 +120,13 @@ def rows_to_arrow(owner: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
 def column_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
     """Stored values of one property as a column of its physical type."""
     return blob_array(values) if kind.is_blob else stored_array(kind, values)
+
+
+def replace_at(column: Any, positions: Sequence[int], given: pa.Array) -> pa.Array:
+    """A column with other values at some positions."""
+    import numpy as np
+    import pyarrow as pa
+
+    order = np.arange(len(column))
+    order[list(positions)] = len(column) + np.arange(len(positions))
+    return pa.concat_arrays([as_array(column).cast(given.type), given]).take(pa.array(order))

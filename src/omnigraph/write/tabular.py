@@ -82,7 +82,11 @@ def read_table(
     _require_ends(gathered, owner, found, first_line, bad)
     keep = pa.array(~bad)
     kept = {name: column.filter(keep) for name, column in found.items()}
-    gathered.add_columns(owner, kept, lines.filter(keep))
+    nulled = None
+    if gathered.marks_nulls:  # every cell of a column that is there is given
+        there = [name for name in owner.properties if name in chosen and kept[name].null_count]
+        nulled = {name: kept[name].is_null() for name in there}
+    gathered.add_columns(owner, kept, lines.filter(keep), nulled)
 
 
 def _chosen(
