@@ -69,7 +69,7 @@ class Batch:
         """Add an edge between two node ids; returns the edge's id."""
         edge = self._edge(type_name)
         row = self._blobs.settle_row(edge, accept_row(edge, values or {}))
-        row |= {"src": source, "dst": target}
+        row |= zip(edge.endpoints, (source, target), strict=True)
         id = new_ulid()
         self._note("insert", type_name, row)
         self._inserts.setdefault(edge.key, {})[id] = {**row, "id": id}

@@ -21,7 +21,6 @@ from omnigraph.types import PropertyType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENDPOINT_COLUMNS: Final = {"from": "src", "to": "dst"}
 _FUNCTIONS: Final = {
     "=": "equal",
     "!=": "not_equal",
