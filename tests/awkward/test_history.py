@@ -151,7 +151,10 @@ class TestMerging:
         preview = graph.merge("select/from", dry_run=True, level="property")
         assert preview is not None
         graph.merge("select/from", level="property")
-        assert exported(graph) == EXPECTED | {(owner.key, id): row}
+        found = exported(graph)
+        wrong = {w: (v, row[w]) for w, v in found[owner.key, id].items() if v != row[w]}
+        assert not wrong
+        assert found == EXPECTED | {(owner.key, id): row}
 
     @pytest.mark.parametrize("key", [f"node:{KEYED}", f"edge:{LINK}"])
     def test_conflicts_are_reported_and_resolved(self, graph: Graph, key: str) -> None:
