@@ -130,3 +130,12 @@ def test_Q_47_a_number_that_a_column_cannot_hold_is_in_none(
     stored = {"small": -(2**31), "wide": -(2**63), "high": 2**64 - 1}[name]
     expected = [f"k{number}"] if 0 <= number < 10 else ["low"] if number == stored else []
     assert found == [[{"k": k} for k in expected]] * 2
+
+
+def test_lists_of_instants_of_one_day_are_groups_of_their_own(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node T { k: String @key\n many: [DateTime]? }")
+    with graph.write() as batch:
+        batch.insert("T", {"k": "a", "many": ["2021-03-04T12:00:00Z"]})
+        batch.insert("T", {"k": "b", "many": ["2021-03-04T12:00:01Z"]})
+    text = "query q() { match { $t: T } return { $t.many, count($t) as n } }"
+    assert [row["n"] for row in graph.query(text)] == [1, 1]

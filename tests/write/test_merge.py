@@ -287,3 +287,27 @@ def test_b30_a_source_that_cannot_be_deleted_does_not_undo_the_merge(people: Gra
     assert result.branch_delete_error is not None
     assert "'child' was forked from it" in result.branch_delete_error
     assert ages(people)["ana"] == 1
+
+
+@pytest.mark.parametrize("level", ["entity", "property"])
+def test_instants_of_one_day_are_told_apart(tmp_path: Path, level: str) -> None:
+    """Arrow gives instants to Python as days: both sides once looked as if nothing had changed."""
+    graph = omnigraph.init(
+        tmp_path / "g", "node T { k: String @key\n at: DateTime?\n many: [DateTime]?\n n: I32? }"
+    )
+    noon = {"at": "2021-03-04T12:00:00Z", "many": ["2021-03-04T12:00:00Z"]}
+    later = {"at": "2021-03-04T12:00:01Z", "many": ["2021-03-04T12:00:01Z"]}
+    with graph.write() as batch:
+        batch.insert("T", {"k": "ours", **noon})
+        batch.insert("T", {"k": "both", **noon})
+    graph.create_branch("dev")
+    with graph.write("dev") as batch:
+        batch.update("T", "ours", later)
+        batch.update("T", "both", later)
+    with graph.write() as batch:
+        batch.update("T", "both", {"n": 1})
+    decided = {"strategy": "theirs"} if level == "entity" else {}
+    graph.merge("dev", level=level, **decided)  # type: ignore[arg-type]
+    for id in ("ours", "both"):
+        found, wanted = graph.entity("node:T", id), graph.entity("node:T", id, "dev")
+        assert (found["at"], found["many"]) == (wanted["at"], wanted["many"])

@@ -14,7 +14,7 @@ from omnigraph.constraints.image import (
     without,
 )
 from omnigraph.constraints.violations import Report, Violation
-from omnigraph.schema import AcceptedSchema, Cardinality, EdgeType
+from omnigraph.schema import DST, SRC, AcceptedSchema, Cardinality, EdgeType
 from omnigraph.storage.arrays import as_array
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _NOTHING = TypeImage()
 
 def ends(edge: EdgeType) -> tuple[tuple[str, str], tuple[str, str]]:
     """The endpoint columns of an edge type, each with the type key of its nodes."""
-    return (("src", f"node:{edge.source}"), ("dst", f"node:{edge.target}"))
+    return ((SRC, f"node:{edge.source}"), (DST, f"node:{edge.target}"))
 
 
 def incident(schema: AcceptedSchema, node_key: str) -> Iterator[tuple[EdgeType, str]]:
@@ -179,8 +179,8 @@ def _replaced_edges(edge: EdgeType, change: TypeImage, stored: StoredTypes) -> p
     """The sources that stored edges had before this write replaced or removed them."""
     if change.replaces_all or not stored.count(edge.key) or not len(change.superseded):
         return empty_ids()
-    found = stored.matching(edge.key, "id", change.superseded, ["id", "src"])
-    return as_array(found["src"])
+    found = stored.matching(edge.key, "id", change.superseded, ["id", SRC])
+    return as_array(found[SRC])
 
 
 def _touched(
@@ -188,7 +188,7 @@ def _touched(
 ) -> pa.Array:
     import pyarrow as pa
 
-    written = empty_ids() if change.final is None else as_array(change.final["src"])
+    written = empty_ids() if change.final is None else as_array(change.final[SRC])
     sources = pa.concat_arrays([written, replaced]).unique()
     key = f"node:{edge.source}"
     return without(sources, vanished(image[key], key, stored) if key in image else None)
@@ -199,11 +199,11 @@ def _edges_after(
 ) -> Iterator[pa.Array]:
     """The ``src`` columns of all edges of these sources when the write is done."""
     if change.final is not None:
-        yield as_array(change.final["src"])
+        yield as_array(change.final[SRC])
     if not change.replaces_all and stored.count(edge.key):
-        found = stored.matching(edge.key, "src", sources, ["id", "src"])
+        found = stored.matching(edge.key, SRC, sources, ["id", SRC])
         kept = without(as_array(found["id"]), change.superseded)
-        yield as_array(found.filter(_is_in(found["id"], kept))["src"])
+        yield as_array(found.filter(_is_in(found["id"], kept))[SRC])
 
 
 def _pairs(edges: pa.Table, column: str) -> list[tuple[str, str]]:

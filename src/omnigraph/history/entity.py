@@ -133,11 +133,10 @@ def blame(lifeline: Lifeline) -> list[Blame]:
         )
     commits = _setters(lifeline, set(now.values), end)
     shown = {**now.image["properties"], **now.image.get("endpoints", {})}
-    ends = {"src": "from", "dst": "to"}
     return [
         Blame(name, shown[name], commits.get(column.property_id or column.name))
         for column in owner.columns()
-        if (name := ends.get(column.name, column.name)) in shown
+        if (name := owner.shown_name(column.name)) in shown
     ]
 
 

@@ -80,4 +80,4 @@ def _seen(owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> Ite
             for column in owner.columns()
             if column.name != "id"
         }
-        yield Seen(written, image_of(row), values)
+        yield Seen(written, image_of(owner, row), values)

@@ -181,9 +181,11 @@ def _insert(statement: c.CheckedInsert, schema: AcceptedSchema) -> InsertNode | 
     if statement.type.kind == "node":
         is_keyed = bool(schema.nodes[statement.type.name].key_columns)
         return InsertNode(statement.type, values, is_keyed)
-    ends = {item.property.property: item.value for item in values}
-    rest = tuple(item for item in values if item.property.property not in ("from", "to"))
-    return InsertEdge(statement.type, ends["from"], ends["to"], rest)
+    words = schema.edges[statement.type.name].endpoints.values()
+    given = {item.property.property: item.value for item in values}
+    rest = tuple(item for item in values if item.property.property not in words)
+    source, target = (given[word] for word in words)
+    return InsertEdge(statement.type, source, target, rest)
 
 
 def _values(assignments: tuple[c.Assignment, ...]) -> tuple[c.Assignment, ...]:

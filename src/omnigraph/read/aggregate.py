@@ -98,7 +98,7 @@ def _arrow_codes(value: Values) -> Ints:
     if value.type.is_string:
         return string_ranks(value.data)
     seen: dict[object, int] = {}
-    items = (None if item is None else tuple(item) for item in value.data.to_pylist())
+    items = (None if item is None else tuple(item) for item in value.to_list())
     return np.array([seen.setdefault(item, len(seen)) for item in items], dtype=np.int64)
 
 

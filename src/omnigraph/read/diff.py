@@ -32,12 +32,12 @@ from omnigraph.read.delta import (
 )
 from omnigraph.read.images import images
 from omnigraph.read.schema_changes import SchemaChange, schema_changes
+from omnigraph.schema import EdgeType, NodeType
 
 PAGE_CHANGES: Final = 1_000
 PAGE_CHANGES_MAX: Final = 8_192
 """A page is held in memory by both ends of a wire."""
 
-_ENDS: Final = {"src": "from", "dst": "to"}
 _KINDS: Final = ("node", "edge")
 
 
@@ -243,11 +243,11 @@ def _images(side: Side | None, rows: Any) -> Iterator[dict[str, Any]]:
     if side is None or rows is None:
         return
     for row in images(side.owner, side.table, rows):
-        yield image_of(row)
+        yield image_of(side.owner, row)
 
 
-def image_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def image_of(owner: NodeType | EdgeType, row: Mapping[str, Any]) -> dict[str, Any]:
     """One entity as an image: its properties, and the ends of an edge beside them."""
-    ends = {_ENDS[name]: row[name] for name in _ENDS if name in row}
-    properties = {n: value for n, value in row.items() if n != "id" and n not in _ENDS}
+    ends = {shown: row[name] for name, shown in owner.endpoints.items() if name in row}
+    properties = {n: value for n, value in row.items() if n not in owner.system_columns}
     return {"properties": properties, **({"endpoints": ends} if ends else {})}

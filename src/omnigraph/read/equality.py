@@ -154,10 +154,15 @@ def _width(kind: pa.DataType) -> int:
 
 
 def _distinguishable(array: pa.Array) -> list[Any]:
-    """Values as Python has them, but floats as their bits."""
+    """Values as Python has them, but floats as their bits and instants as milliseconds, which
+    Arrow would cut down to days."""
     import pyarrow as pa
 
     kind = array.type
+    if pa.types.is_date64(kind):
+        return list(array.cast(pa.int64()).to_pylist())
+    if pa.types.is_list(kind) and pa.types.is_date64(kind.value_type):
+        return list(array.cast(pa.list_(pa.int64())).to_pylist())
     if pa.types.is_floating(kind):
         bits = np.dtype(f"u{kind.bit_width // 8}")
         numbers = np.ascontiguousarray(array.fill_null(0).to_numpy(zero_copy_only=False))

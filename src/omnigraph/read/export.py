@@ -114,11 +114,11 @@ def _joined(lines: pa.Array) -> bytes:
 def _template(owner: NodeType | EdgeType) -> tuple[list[str], list[tuple[str, PropertyType]]]:
     """The text of a line before, between and after its values, and the columns of the values."""
     every = {column.name: column.type for column in owner.columns()}
-    data = {name: kind for name, kind in every.items() if name not in ("src", "dst")}
+    data = {name: kind for name, kind in every.items() if name not in owner.endpoints}
     if isinstance(owner, NodeType):
         fields, opening = list(data.items()), [f'{{"type":"{owner.name}","data":{{']
     else:
-        fields = [*((name, every[name]) for name in ("src", "dst")), *data.items()]
+        fields = [*((name, every[name]) for name in owner.endpoints), *data.items()]
         opening = [f'{{"edge":"{owner.name}","from":', ',"to":', ',"data":{']
     names = [f'"{name}":' for name in data]
     pieces = [*opening[:-1], opening[-1] + names[0], *(f",{name}" for name in names[1:])]

@@ -18,7 +18,7 @@ import numpy as np
 from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.read.adjacency import Hits, Reached
 from omnigraph.read.tables import CachedEdges, CachedNodes, Direction, stored_columns
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.storage.locating import membership
 from omnigraph.storage.tables import FRAGMENT_SHIFT, PinnedTable
 
@@ -207,12 +207,12 @@ class ProbedEdges(ProbedTable):
         source: ProbedNodes | CachedNodes,
         target: ProbedNodes | CachedNodes,
     ) -> None:
-        super().__init__(kind, rows, open_table, {"src", "dst", *columns})
+        super().__init__(kind, rows, open_table, {SRC, DST, *columns})
         self._ends = {"out": (source, target), "in": (target, source)}
 
     def begin_edges_of(self, direction: Direction, id: str) -> None:
         """Begin to read the edges of a node that may exist."""
-        asked = "src" if direction == "out" else "dst"
+        asked = SRC if direction == "out" else DST
         self.begin(_touching(asked, [id]), {asked: id})
 
     def neighbours(self, direction: Direction, nodes: Ints) -> Reached:
@@ -223,7 +223,7 @@ class ProbedEdges(ProbedTable):
 
     def edges_of(self, direction: Direction, nodes: Ints) -> Hits:
         near, far = self._ends[direction]
-        asked, other = ("src", "dst") if direction == "out" else ("dst", "src")
+        asked, other = (SRC, DST) if direction == "out" else (DST, SRC)
         if not len(nodes):
             return Hits(*(np.array([], dtype=np.int32) for _ in range(3)))
         ids = near.ids(nodes).to_pylist()

@@ -19,7 +19,7 @@ from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.read.adjacency import Adjacency, Hits, Reached, build_adjacency
 from omnigraph.read.cache import Cache
 from omnigraph.read.lookup import IdLookup
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.types import STRING, PropertyType
 
 if TYPE_CHECKING:
@@ -356,8 +356,8 @@ class CachedEdges(CachedTable):
         far = self._target.delta(earlier._target, follow=True)
         if edges is None or near is None or far is None:
             return None
-        fresh = read_fresh(self.open(), edges, ["src", "dst"])
-        ends = self._source.resolve(fresh["src"]), self._target.resolve(fresh["dst"])
+        fresh = read_fresh(self.open(), edges, [SRC, DST])
+        ends = self._source.resolve(fresh[SRC]), self._target.resolve(fresh[DST])
         added = Links(*ends, edges.fresh)
         count = self._source.rows
         if direction == "in":
@@ -377,7 +377,7 @@ class CachedEdges(CachedTable):
             return Ends(none, none)
         from concurrent.futures import ThreadPoolExecutor
 
-        found = self.open().scan(["src", "dst"])
+        found = self.open().scan([SRC, DST])
         with ThreadPoolExecutor(1) as other:  # Arrow looks ids up without Python's lock
-            target = other.submit(self._target.resolve, found["dst"])
-            return Ends(self._source.resolve(found["src"]), target.result())
+            target = other.submit(self._target.resolve, found[DST])
+            return Ends(self._source.resolve(found[SRC]), target.result())

@@ -6,7 +6,14 @@ Pure code: no files, no tables, no pyarrow.
 from typing import TYPE_CHECKING
 
 from omnigraph.lazy import on_first_use
-from omnigraph.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
+from omnigraph.schema.catalog import (
+    DST,
+    SRC,
+    AcceptedSchema,
+    EdgeType,
+    InterfaceType,
+    NodeType,
+)
 from omnigraph.schema.entity_id import entity_id, unique_tuple
 from omnigraph.schema.parts import (
     Cardinality,
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
     from omnigraph.schema.tighten import tightened
 
 __all__ = [
+    "DST",
+    "SRC",
     "AcceptedSchema",
     "Cardinality",
     "Check",

@@ -38,12 +38,20 @@ if TYPE_CHECKING:
 SCHEMA_FORMAT: Final = 1
 """Version of the JSON form of an accepted schema."""
 
+ID: Final = "id"
+SRC: Final = "src"
+DST: Final = "dst"
+"""Columns of the ends of an edge. On a node type both are ordinary property names, so a name alone
+never tells: ask the type (``system_columns``, ``endpoints``), or ``Column.is_system``."""
+
 
 @frozen
 class _Type:
     """What interfaces, node types and edge types have in common."""
 
     kind: ClassVar[TypeKind]
+    endpoints: ClassVar[Mapping[str, str]] = {}
+    """Columns that hold the ends of an edge, with the words that users have for them."""
 
     _: KW_ONLY
     name: str
@@ -116,6 +124,7 @@ class _EntityType(_Type):
     """A type with entities: a table, a lifetime, and documentation."""
 
     system_columns: ClassVar[Columns]
+    """Columns that are not properties, in table order."""
 
     _: KW_ONLY
     incarnation: str = ""
@@ -154,11 +163,19 @@ class _EntityType(_Type):
         ]
         return (*system, *declared)
 
+    def shown_name(self, column: str) -> str:
+        """What users call a column of this type: ``from`` and ``to`` for the ends of an edge."""
+        return self.endpoints.get(column, column)
+
+    def column_of(self, word: str) -> str:
+        """The column that users mean by a word: the inverse of ``shown_name``."""
+        return next((column for column, shown in self.endpoints.items() if shown == word), word)
+
 
 @frozen
 class NodeType(_EntityType):
     kind: ClassVar[TypeKind] = "node"
-    system_columns: ClassVar[Columns] = ("id",)
+    system_columns: ClassVar[Columns] = (ID,)
 
     _: KW_ONLY
     key_columns: Columns = ()
@@ -208,7 +225,8 @@ class NodeType(_EntityType):
 @frozen
 class EdgeType(_EntityType):
     kind: ClassVar[TypeKind] = "edge"
-    system_columns: ClassVar[Columns] = ("id", "src", "dst")
+    system_columns: ClassVar[Columns] = (ID, SRC, DST)
+    endpoints: ClassVar[Mapping[str, str]] = {SRC: "from", DST: "to"}
 
     _: KW_ONLY
     source: str

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from omnigraph.schema.ast import ConstraintDecl, ConstraintKind, TypeKind
+from omnigraph.schema.catalog import EdgeType
 from omnigraph.schema.parts import Check, Columns, Property, Range
 from omnigraph.schema.pattern import pattern_problem
 from omnigraph.syntax import Diagnostics, Span
-
-ENDPOINTS: Final = ("src", "dst")
-"""Pseudo-properties of an edge that ``@unique`` and ``@index`` may name."""
 
 
 class ConstraintUse(NamedTuple):
@@ -118,7 +116,7 @@ class _Checker:
     def member(self, use: ConstraintUse, index: int) -> bool:
         """Whether a column exists and may be part of this constraint; reports if not."""
         name, span = use.columns[index], use.place(index)
-        if self.kind == "edge" and name in ENDPOINTS:
+        if name in self.endpoints():
             return True
         declared = self.properties.get(name)
         if declared is None:
@@ -141,7 +139,8 @@ class _Checker:
         return False
 
     def endpoints(self) -> tuple[str, ...]:
-        return ENDPOINTS if self.kind == "edge" else ()
+        """Columns of an edge that ``@unique`` and ``@index`` may name like properties."""
+        return tuple(EdgeType.endpoints) if self.kind == "edge" else ()
 
     def key(self, use: ConstraintUse, columns: Columns) -> None:
         if self.keys:

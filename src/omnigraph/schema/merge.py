@@ -109,6 +109,7 @@ class SchemaMerge:
         facts = self._facts(key, _FACTS, base, source, target)
         properties = self._properties(key, base, source, target)
         names = {item.property_id: name for name, item in properties.items()}
+        names |= {column: column for column in target.endpoints}
         sides = [(item, _ids(item)) for item in (base, source, target)]
 
         def groups(name: str) -> tuple[Columns, ...]:
@@ -225,8 +226,8 @@ def _grouped(groups: Iterable[Columns | str], ids: Mapping[str, str]) -> frozens
 def _named(groups: Iterable[frozenset[str]], names: Mapping[str, str]) -> Iterator[Columns]:
     """Groups by the names that their members have now; one whose member is gone goes with it."""
     for group in groups:
-        found = [names.get(identity, identity) for identity in group]
-        if all(identity in names or identity in ("src", "dst") for identity in group):
+        found = [names[identity] for identity in group if identity in names]
+        if len(found) == len(group):
             yield tuple(sorted(found))
 
 

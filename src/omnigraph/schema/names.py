@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from omnigraph.schema.ast import TypeKind
+from omnigraph.schema.catalog import ID, EdgeType
 
 RESERVED_EVERYWHERE: Final = frozenset(
     (
@@ -17,15 +18,15 @@ RESERVED_EVERYWHERE: Final = frozenset(
 )
 """Names of the columns that the table format itself adds. Look-alikes are ordinary names."""
 
-RESERVED_ON_EDGES: Final = frozenset(("id", "src", "dst", "from", "to"))
-"""System columns of an edge, and the fields by which mutations and loads give its endpoints."""
+RESERVED_ON_EDGES: Final = frozenset((*EdgeType.endpoints, *EdgeType.endpoints.values()))
+"""Columns of the ends of an edge, and the fields by which mutations and loads give them."""
 
 
 def reserved_problem(name: str, kind: TypeKind) -> tuple[str, str] | None:
     """The code and the reason why a property cannot have this name; None when it can."""
     if name in RESERVED_EVERYWHERE:
         return "S14", "reserved for the storage"
-    if name == "id":
+    if name == ID:
         return "S15", "reserved: every entity has an `id` already"
     if kind == "edge" and name in RESERVED_ON_EDGES:
         return "S15", "reserved: it names an endpoint of the edge"

@@ -134,7 +134,11 @@ class Column:
     name: str
     type: PropertyType
     property_id: str | None
-    """None for the system columns ``id``, ``src`` and ``dst``."""
+    """None for the system columns: ``id``, and ``src`` and ``dst`` of an edge."""
+
+    @property
+    def is_system(self) -> bool:
+        return self.property_id is None
 
 
 @frozen

@@ -23,7 +23,7 @@ from omnigraph.constraints.edges import (
 )
 from omnigraph.constraints.image import empty_ids, last_per_id, without
 from omnigraph.constraints.unique import check_ids, check_repeated, check_taken
-from omnigraph.schema import Cardinality, EdgeType, NodeType
+from omnigraph.schema import SRC, Cardinality, EdgeType, NodeType
 from omnigraph.spark.assign import write_assigned
 from omnigraph.spark.exchange import Shelf, Shelving, read_bucket
 from omnigraph.spark.meeting import (
@@ -364,17 +364,17 @@ def _check_cardinality(
     if edge.cardinality == Cardinality():
         return
     written = empty_ids()
-    if f"ends/{edge.key}/src" in tables:
-        rows = _last_marked(task, edge.key, tables[f"ends/{edge.key}/src"])
-        written = as_array(rows.filter(_final(rows))["src"])
-    vacated = _column(tables, f"vacated/{edge.key}", "src")
+    if f"ends/{edge.key}/{SRC}" in tables:
+        rows = _last_marked(task, edge.key, tables[f"ends/{edge.key}/{SRC}"])
+        written = as_array(rows.filter(_final(rows))[SRC])
+    vacated = _column(tables, f"vacated/{edge.key}", SRC)
     key = f"node:{edge.source}"
     touched = pa.concat_arrays([written, vacated]).unique()
     if key in task.written and task.site.mode == "overwrite":
         stored = StoredBucket(_by_key(tables, "stored/"))
         touched = without(touched, vanished(_nodes(task, key, tables), key, stored))
     report = task.report()
-    stays = _column(tables, f"stored-src/{edge.key}", "src")
+    stays = _column(tables, f"stored-src/{edge.key}", SRC)
     check_counts(edge, touched, (written, stays), report)
     checked.note((4, edge.key), report)
 

@@ -143,7 +143,7 @@ def _write_parquet(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], pa
     import pyarrow.parquet as pq
 
     rows, writer = 0, None
-    for batch in _plain(batches):
+    for batch in _plain(owner, batches):
         writer = writer or pq.ParquetWriter(path, batch.schema)
         writer.write_table(batch)
         rows += batch.num_rows
@@ -156,7 +156,7 @@ def _write_csv(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: 
     from pyarrow import csv
 
     rows, writer = 0, None
-    for batch in _plain(batches):
+    for batch in _plain(owner, batches):
         found = _spelled(batch)
         writer = writer or csv.CSVWriter(path, found.schema)
         writer.write_table(found)
@@ -166,13 +166,13 @@ def _write_csv(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: 
     return rows
 
 
-def _plain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _plain(owner: NodeType | EdgeType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Batches as tables that a load reads back: the ends of edges as `from` and `to`."""
     import pyarrow as pa
 
     for batch in batches:
         table = pa.Table.from_batches([batch]).drop_columns(["_rowid"])
-        names = [{"src": "from", "dst": "to"}.get(name, name) for name in table.column_names]
+        names = [owner.shown_name(name) for name in table.column_names]
         yield pa.table([for_outside(column) for column in table.columns], names)
 
 

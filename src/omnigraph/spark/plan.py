@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.edges import ends, incident
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import AcceptedSchema, Cardinality, EdgeType, NodeType
+from omnigraph.schema import SRC, AcceptedSchema, Cardinality, EdgeType, NodeType
 from omnigraph.spark.check import Checked
 from omnigraph.spark.meeting import CONTENT
 from omnigraph.spark.stage import Staged
@@ -64,13 +64,13 @@ def _of_written(owner: NodeType | EdgeType, mode: Mode, named: bool) -> Iterable
     counted = isinstance(owner, EdgeType) and owner.cardinality != Cardinality()
     if named:
         unique = [column for columns in owner.unique for column in columns]
-        names = dict.fromkeys(["id", *(["src"] if counted else []), *unique])
+        names = dict.fromkeys(["id", *([SRC] if counted else []), *unique])
         yield Wanted(
             f"stored/{owner.key}", owner.key, tuple(names), "id", mode in ("merge", "upsert")
         )
         return
     if counted:
-        yield Wanted(f"stored-src/{owner.key}", owner.key, ("src",), "src")
+        yield Wanted(f"stored-src/{owner.key}", owner.key, (SRC,), SRC)
     for number, columns in enumerate(owner.unique):
         names = dict.fromkeys(("id", *columns))
         yield Wanted(f"stored-unique/{owner.key}/{number}", owner.key, tuple(names), columns)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph.constraints.content import content_keys
 from omnigraph.constraints.image import empty_ids
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.schema import SRC, EdgeType, NodeType
 from omnigraph.spark.asked import Asked
 from omnigraph.spark.exchange import Shelf, Shelving
 from omnigraph.spark.meeting import CONTENT
@@ -126,16 +126,16 @@ def shelve_stored_values(
     import pyarrow.compute as pc
 
     names = set(stored.column_names)
-    sources = "src" in names and isinstance(owner, EdgeType)
+    sources = isinstance(owner, EdgeType) and SRC in names
     unique = [item for item in enumerate(owner.unique) if set(item[1]) <= names]
     if not sources and not unique:
         return
     gone = pc.is_in(stored["id"], value_set=superseded)
     stays = stored.filter(pc.invert(gone))
     if sources:
-        shelving.add(f"stored-src/{owner.key}", stays.select(["src"]), stays["src"])
-        left = stored.filter(gone).select(["src"])
-        shelving.add(f"vacated/{owner.key}", left, left["src"])
+        shelving.add(f"stored-src/{owner.key}", stays.select([SRC]), stays[SRC])
+        left = stored.filter(gone).select([SRC])
+        shelving.add(f"vacated/{owner.key}", left, left[SRC])
     for number, columns in unique:
         shelve_tuples(shelving, f"stored-unique/{owner.key}/{number}", owner, columns, stays)
 

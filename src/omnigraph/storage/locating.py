@@ -45,7 +45,7 @@ def membership(column: str, ids: pa.ChunkedArray | pa.Array) -> str | None:
     """A filter that an index can serve; None when there are so many ids that a scan is cheaper."""
     if len(ids) > ID_LOOKUP_MAX:
         return None
-    return f"{column} IN ({', '.join(_text(i) for i in ids.to_pylist())})"
+    return f"`{column}` IN ({', '.join(_text(i) for i in ids.to_pylist())})"
 
 
 def value_filter(column: str, values: pa.Array) -> str | None:

@@ -94,8 +94,8 @@ def _preview(merge: TypeMerge, item: Composed) -> EntityChange | None:
     if before == after:
         return None
     op = Op.INSERT if before is None else Op.UPDATE
-    shown = None if before is None else image_of(before)
-    return EntityChange(owner.kind, owner.name, owner.type_id, item.id, op, shown, image_of(after))
+    old, new = None if before is None else image_of(owner, before), image_of(owner, after)
+    return EntityChange(owner.kind, owner.name, owner.type_id, item.id, op, old, new)
 
 
 def _row(side: Side, row_id: int) -> dict[str, Any]:

@@ -73,9 +73,7 @@ def wanted_indexes(kind: NodeType | EdgeType) -> tuple[IndexSpec, ...]:
 
     A declaration of several properties gives each of them its index: Lance combines them.
     """
-    found = [IndexSpec("id", "BTREE")]
-    if isinstance(kind, EdgeType):
-        found += [IndexSpec("src", "BTREE"), IndexSpec("dst", "BTREE")]
+    found = [IndexSpec(name, "BTREE") for name in kind.system_columns]
     declared = {name for columns in (*kind.indexes, *kind.unique) for name in columns}
     for name in sorted((declared | set(kind.key_properties)) & kind.properties.keys()):
         found += _property_indexes(kind, name)

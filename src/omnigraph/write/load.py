@@ -18,6 +18,7 @@ from omnigraph.constraints import FILE, LINE, Report, TypeImage, evaluate
 from omnigraph.constraints.rows import check_required, check_values
 from omnigraph.errors import InvalidInput, PreconditionFailed, SchemaChanged
 from omnigraph.manifest.rows import Commit
+from omnigraph.schema import EdgeType
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, Outcome, WriteOptions
@@ -370,7 +371,8 @@ def _wrapped(kind: str, name: str, values: Any) -> Any:
         return values
     if kind == "node":
         return {"type": name, "data": values}
-    outside = {field: values[field] for field in ("from", "to") if field in values}
+    words = EdgeType.endpoints.values()
+    outside = {field: values[field] for field in words if field in values}
     data = {field: value for field, value in values.items() if field not in outside}
     return {"edge": name, **outside, "data": data}
 

@@ -48,7 +48,6 @@ from omnigraph.write.rows import Row, column_array, require_values, set_defaults
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ENDPOINT_COLUMNS: Final = {"from": "src", "to": "dst"}
 _COMPILED_MAX: Final = 256
 _compiled: dict[tuple[str, str, str | None], CompiledQuery] = {}
 
@@ -201,10 +200,11 @@ class _Execution:
     def _insert_edge(self, statement: InsertEdge) -> None:
         edge = self._schema.edges[statement.type.name]
         row = self._row(edge, statement.values)
-        for column, value in (("src", statement.source), ("dst", statement.target)):
+        for column, value in zip(edge.endpoints, (statement.source, statement.target), strict=True):
             row[column] = self._value(value)
             if row[column] is None:
-                raise InvalidValue(f"{edge.name} needs both of its ends, and {column} is null")
+                shown = edge.shown_name(column)
+                raise InvalidValue(f"{edge.name} needs both of its ends, and `{shown}` is null")
         row["id"] = new_ulid()
         self._pending_of(edge).insert(row, fresh=True)
         self.edges += 1
@@ -225,7 +225,7 @@ class _Execution:
                 raise InvalidValue(f"{node.name}.{name} is required")
         changed = self._blobs.settle_row(node, changed)
         pending = self._pending_of(node)
-        rows = pending.matching(self._condition(statement.where))
+        rows = pending.matching(self._condition(node, statement.where))
         if rows is None:
             return
         self.nodes += rows.num_rows
@@ -250,7 +250,8 @@ class _Execution:
         for statement in plan.statements:
             assert isinstance(statement, DeleteEntities)
             table = self._preparer.stored.table(statement.type.key)
-            ids = matching_ids(table, self._condition(statement.where))
+            owner = self._schema.type(statement.type.key)
+            ids = matching_ids(table, self._condition(owner, statement.where))
             if len(ids):
                 found.setdefault(statement.type.key, []).append(ids)
         removed = {key: pa.concat_arrays(parts).unique() for key, parts in found.items()}
@@ -267,10 +268,10 @@ class _Execution:
 
     # -- values ------------------------------------------------------------------------------------
 
-    def _condition(self, where: Compare) -> Condition:
+    def _condition(self, owner: NodeType | EdgeType, where: Compare) -> Condition:
         left = where.left
         assert isinstance(left, PropertyOf)
-        column = _ENDPOINT_COLUMNS.get(left.property, left.property)
+        column = owner.column_of(left.property)
         return Condition(column, left.type, where.operator, self._value(where.right))
 
     def _assigned(self, owner: NodeType | EdgeType, item: Assignment) -> Any:

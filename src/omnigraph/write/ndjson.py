@@ -90,11 +90,10 @@ class StrictReader:
         if parsed is None or not _framed(parsed, group):
             return False
         columns: dict[str, Any] = {}
-        for name, field in (("src", "from"), ("dst", "to")):
-            if isinstance(owner, EdgeType):
-                if parsed[field].null_count:
-                    return False
-                columns[name] = parsed[field]
+        for name, field in owner.endpoints.items():
+            if parsed[field].null_count:
+                return False
+            columns[name] = parsed[field]
         data = parsed["data"].combine_chunks()
         for column in owner.columns():
             if column.name in columns:
@@ -154,7 +153,7 @@ class StrictReader:
         if found is None:
             members = [pa.field("id", pa.string())]
             members += [pa.field(n, _json_type(k, times_as_text)) for n, k in kinds.items()]
-            outside = ["edge", "from", "to"] if isinstance(owner, EdgeType) else ["type"]
+            outside = ["edge" if isinstance(owner, EdgeType) else "type", *owner.endpoints.values()]
             fields = [pa.field(name, pa.string()) for name in outside]
             found = pa.schema([*fields, pa.field("data", pa.struct(members))])
             self._schemas[owner.key, times_as_text] = found

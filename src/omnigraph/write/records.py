@@ -21,7 +21,7 @@ from omnigraph.write.gather import Gathered
 from omnigraph.write.rows import Row
 
 _NODE_FIELDS: Final = frozenset({"type", "data"})
-_EDGE_FIELDS: Final = frozenset({"edge", "from", "to", "data"})
+_EDGE_FIELDS: Final = frozenset({"edge", *EdgeType.endpoints.values(), "data"})
 
 
 class RecordReader:
@@ -85,7 +85,7 @@ class RecordReader:
 
     def _read_ends(self, record: Mapping[str, Any], owner: EdgeType, row: Row, at: int) -> bool:
         good = True
-        for field, column in (("from", "src"), ("to", "dst")):
+        for column, field in owner.endpoints.items():
             value = record.get(field)
             if not isinstance(value, str) or not _is_text(value):
                 message = f"edge {owner.name} needs `{field}`, the id of a node as a string"

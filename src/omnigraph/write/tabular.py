@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 CSV_BLOCK_BYTES: Final = 8 << 20
 """Read at a time; a record must fit into it."""
 
-_ENDS: Final = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
-
 
 def find_type(schema: AcceptedSchema, name: str) -> NodeType | EdgeType:
     """The type a table is for: ``Person``, ``node:Person``, ``edge:Knows``."""
@@ -94,7 +92,6 @@ def _chosen(
 ) -> dict[str, str]:
     """The input column of each table column; an unknown one is an error."""
     known = {column.name for column in owner.columns()}
-    ends = _ENDS if isinstance(owner, EdgeType) else {}
     unknown = [name for name in mapping if name not in given]
     if unknown:
         hint = did_you_mean(unknown[0], given)
@@ -106,9 +103,9 @@ def _chosen(
         target = mapping.get(name, name)
         if target == "":
             continue  # mapped to nothing: left out on purpose
-        target = target if target in known else ends.get(target, target)
+        target = target if target in known else owner.column_of(target)
         if target not in known:
-            hint = did_you_mean(target, (*owner.properties, *ends))
+            hint = did_you_mean(target, (*owner.properties, *owner.endpoints.values()))
             raise InvalidInput(
                 f"{owner.name} has no property {target!r}" + (f"; {hint}" if hint else ""),
                 remedy="Map the column to a property, or to nothing to leave it out.",
@@ -117,11 +114,9 @@ def _chosen(
         if target in chosen:
             raise InvalidInput(f"the columns {chosen[target]!r} and {name!r} both mean {target!r}")
         chosen[target] = name
-    missing = [end for end in ("src", "dst") if isinstance(owner, EdgeType) and end not in chosen]
-    if missing:
-        raise InvalidInput(
-            f"edge {owner.name} needs a column `{'from' if missing[0] == 'src' else 'to'}`"
-        )
+    for column, shown in owner.endpoints.items():
+        if column not in chosen:
+            raise InvalidInput(f"edge {owner.name} needs a column `{shown}`")
     return chosen
 
 
@@ -163,9 +158,7 @@ def _require_ends(
 ) -> None:
     import pyarrow.compute as pc
 
-    if not isinstance(owner, EdgeType):
-        return
-    for column, field in (("src", "from"), ("dst", "to")):
+    for column, field in owner.endpoints.items():
         for at in pc.indices_nonzero(pc.is_null(found[column])).to_pylist():
             if not bad[at]:
                 bad[at] = True

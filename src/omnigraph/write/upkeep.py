@@ -58,9 +58,8 @@ def tend(
 
 def lookup_columns(owner: NodeType | EdgeType) -> list[str]:
     """The columns that writes look entities up by."""
-    ends = ["src", "dst"] if isinstance(owner, EdgeType) else []
     unique = [column for columns in owner.unique for column in columns]
-    return list(dict.fromkeys(["id", *ends, *owner.key_properties, *unique]))
+    return list(dict.fromkeys([*owner.system_columns, *owner.key_properties, *unique]))
 
 
 def _compaction(table: PinnedTable, properties: dict[str, str]) -> StagedWrite | None:

@@ -7,7 +7,6 @@ properties, immutable keys, and that one query does not both write and delete.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from omnigraph.query import ast
 from omnigraph.query.check.context import Context
@@ -31,8 +30,6 @@ from omnigraph.query.expressions import (
 )
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.types import PropertyType
-
-ENDPOINTS: Final = ("from", "to")
 
 
 def check_statements(context: Context, query: ast.Query) -> tuple[CheckedStatement, ...]:
@@ -131,8 +128,8 @@ def _update(
 def _fields(declared: NodeType | EdgeType, *, with_ends: bool) -> Mapping[str, PropertyType]:
     """What can be assigned or compared, by name."""
     fields = {name: item.type for name, item in declared.properties.items()}
-    if with_ends and isinstance(declared, EdgeType):
-        fields.update((name, STRING) for name in ENDPOINTS)
+    if with_ends:
+        fields.update((name, STRING) for name in declared.endpoints.values())
     return fields
 
 
@@ -176,7 +173,7 @@ def _report_unknown_field(
     remedy = None
     if name.text == "id":
         remedy = "The id follows from the key, or is made by the graph: it is never written."
-    elif isinstance(declared, EdgeType) and name.text in ("src", "dst", "source", "target"):
+    elif isinstance(declared, EdgeType) and name.text in (*declared.endpoints, "source", "target"):
         remedy = "The ends of an edge are called `from` and `to`."
     message = f"{declared.kind} type {declared.name} has no property `{name.text}`"
     context.report_unknown("T11", message, name.span, name.text, fields, remedy=remedy)
@@ -232,8 +229,7 @@ def _check_complete(context: Context, statement: ast.Insert, declared: NodeType 
         and name not in given
         and not (item.embed is not None and item.embed.source in given)
     ]
-    if isinstance(declared, EdgeType):
-        missing = [name for name in ENDPOINTS if name not in given] + missing
+    missing = [name for name in declared.endpoints.values() if name not in given] + missing
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
         context.report(

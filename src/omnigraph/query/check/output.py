@@ -152,6 +152,10 @@ class _Order:
 
     def _key(self, item: ast.OrderItem) -> _Key | None:
         written = item.expression
+        if isinstance(written, ast.LiteralValue) and written.kind == "boolean":
+            # Nothing is ordered by a literal, so a column of this name is meant where there is one.
+            word = "true" if written.value else "false"
+            written = ast.AliasReference(word, written.span) if word in self._aliases else written
         if isinstance(written, ast.AliasReference):
             return self._alias(item, written)
         if not _can_order(written):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.errors import OmnigraphError
 from omnigraph.read.fsck.findings import Damage, Finding
 from omnigraph.read.fsck.tables import TableCheck
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.storage.blobs import blob_values, is_blob_type
 from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.locating import value_filter
@@ -55,7 +55,7 @@ def check_ends(
     """Every edge has both its ends; ``nodes`` are the ids of node types, by type key."""
     import pyarrow.compute as pc
 
-    for end, type_name in (("src", owner.source), ("dst", owner.target)):
+    for end, type_name in ((SRC, owner.source), (DST, owner.target)):
         ids = nodes.get(f"node:{type_name}")
         if ids is None:
             continue
@@ -128,10 +128,11 @@ def _check_unique(
     rows: Any = table.scan(columns)
     for column in columns:
         rows = rows.filter(pc.is_valid(rows[column]))
+    # By position: a property may have the name that Arrow gives to the counts.
     counts = rows.group_by(columns).aggregate([([], "count_all")])
-    twice = counts.filter(pc.greater(counts["count_all"], 1))
+    twice = counts.filter(pc.greater(counts.column(len(columns)), 1))
     if twice.num_rows:
-        named = ", ".join(str(value) for value in twice[columns[0]].slice(0, SHOWN_MAX).to_pylist())
+        named = ", ".join(str(value) for value in twice.column(0).slice(0, SHOWN_MAX).to_pylist())
         what = "ids" if damage is Damage.DUPLICATE_ID else f"values of {', '.join(columns)}"
         message = f"{twice.num_rows} {what} are there more than once: {named}"
         yield check.found(damage, message)

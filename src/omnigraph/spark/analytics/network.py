@@ -20,7 +20,7 @@ from omnigraph.constraints.edges import ends
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.exchange import BUCKETS_MAX, Shelf, Shelving, bucket_paths, read_bucket
 from omnigraph.spark.shares import fragment_groups, open_table
@@ -221,11 +221,11 @@ def shelve_rows(task: ReadTask) -> Shelf:
         rows = table.scan(["id"], fragment_ids=task.fragment_ids)
         shelving.add(task.owner.key, rows, rows["id"])
     else:
-        names = ["src", "dst", *([task.weight] if task.weight else [])]
+        names = [SRC, DST, *([task.weight] if task.weight else [])]
         rows = table.scan(names, fragment_ids=task.fragment_ids)
         if task.weight:
             rows = rows.set_column(2, WEIGHT, _weights(task.owner, task.weight, rows))
-        shelving.add(task.owner.key, rows, rows["dst"])
+        shelving.add(task.owner.key, rows, rows[DST])
     return shelving.write(task.scratch.objects, f"{task.scratch.prefix}/read")
 
 
@@ -259,10 +259,10 @@ def number_block(task: BlockTask) -> Numbered:
         rows = tables.get(edge.key)
         if rows is None:
             continue
-        rows, places = _placed(task.selection, names, rows, dict(ends(edge))["dst"], "dst")
+        rows, places = _placed(task.selection, names, rows, dict(ends(edge))[DST], DST)
         block = pa.array(np.full(len(places), task.block, dtype=np.uint16))
-        rows = rows.drop_columns(["dst"]).append_column("block", block)
-        shelving.add(edge.key, rows.append_column("place", pa.array(places)), rows["src"])
+        rows = rows.drop_columns([DST]).append_column("block", block)
+        shelving.add(edge.key, rows.append_column("place", pa.array(places)), rows[SRC])
     shelf = shelving.write(task.scratch.objects, f"{task.scratch.prefix}/numbered")
     return Numbered(table.num_rows, shelf)
 
@@ -284,8 +284,8 @@ def link_block(task: BlockTask) -> Linked:
     for edge in task.selection.edges:
         rows = tables.get(edge.key)
         if rows is not None:
-            rows, own = _placed(task.selection, names, rows, dict(ends(edge))["src"], "src")
-            found.append(rows.drop_columns(["src"]).append_column("own", pa.array(own)))
+            rows, own = _placed(task.selection, names, rows, dict(ends(edge))[SRC], SRC)
+            found.append(rows.drop_columns([SRC]).append_column("own", pa.array(own)))
     shelving = Shelving(task.blocks)
     if not found:
         _put_links(task, "out", _no_links(task.selection))
