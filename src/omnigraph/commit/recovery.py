@@ -78,9 +78,14 @@ class Recovery:
                     done.append(resolution)
         return done
 
-    def resolve_own(self, branch: Branch, record: RecoveryRecord) -> Resolution:
-        """Resolve this process's own failed write at once: nobody else may touch it yet."""
-        return self._resolve_claimed(branch, Pending(record.path, record))
+    def resolve_own(
+        self, branch: Branch, record: RecoveryRecord, *, aborted: bool = False
+    ) -> Resolution:
+        """Resolve this process's own failed write at once: nobody else may touch it yet.
+
+        ``aborted``: its caller was or will be told that it failed, so it is not finished.
+        """
+        return self._resolve_claimed(branch, Pending(record.path, record, aborted=aborted))
 
     def discard(self, incarnation: str) -> list[Resolution]:
         """Discard the records of a branch that no longer exists."""

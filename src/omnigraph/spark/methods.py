@@ -17,6 +17,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.history.methods import HistoryMethods
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.outcome import told
 from omnigraph.read.engine import Reader
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Committer, WriteOptions
@@ -77,6 +78,7 @@ class SparkMethods(HistoryMethods):
             writing,
         )
 
+    @told()
     def embed(
         self,
         branch: str = MAIN,
@@ -139,6 +141,7 @@ class SparkMethods(HistoryMethods):
 
         return run.run(units, stale, tasks, commit)
 
+    @told()
     def _assign(
         self,
         tasks: Tasks,

@@ -204,7 +204,7 @@ def _take_over(
     operation = new_ulid() if commit is None else commit.commit_id
     requirements = Requirements(tables={pin.key: pin.ref})
     hit("repair.before_publish")
-    repository.manifest(branch).publish(
+    repository.manifest(branch).publish_told(
         Publication(operation, branch.name, requirements, (change,), commit)
     )
     hit("repair.after_publish")

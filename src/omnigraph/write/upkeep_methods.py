@@ -18,6 +18,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.targets import resolve
+from omnigraph.outcome import told
 from omnigraph.read.fsck import CheckReport, check_graph
 from omnigraph.storage.compaction import rewrite_pieces
 from omnigraph.storage.indexing import Build, build_here
@@ -43,6 +44,7 @@ class UpkeepMethods(Forgetting):
         """Check every reference and every row of every branch; ``quick`` reads no rows."""
         return check_graph(self._repository, quick=quick)
 
+    @told()
     def upgrade(self, *, apply: bool = False) -> UpgradeReport:
         """Say which format every branch has and what is missing to the current one.
 
@@ -57,6 +59,7 @@ class UpkeepMethods(Forgetting):
         """Every index that is declared or stored: how much it covers, its parts and its size."""
         return list_indexes(self._repository, self._repository.branch(branch))
 
+    @told()
     def build_indexes(self, branch: str = MAIN, *, engine: str = "local") -> list[IndexReport]:
         """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
         self._transaction.require_writable()
@@ -64,6 +67,7 @@ class UpkeepMethods(Forgetting):
         build = self._index_builder(engine)
         return bring_up_to_date(self._repository, self._transaction, found, build)
 
+    @told()
     def drop_indexes(
         self, type_key: str, property: str | None = None, branch: str = MAIN
     ) -> list[IndexReport]:
@@ -75,6 +79,7 @@ class UpkeepMethods(Forgetting):
         found = self._repository.branch(branch)
         return drop_indexes(self._repository, self._transaction, found, type_key, property)
 
+    @told()
     def cleanup(
         self,
         *,
@@ -94,6 +99,7 @@ class UpkeepMethods(Forgetting):
         policy = Policy(keep, seconds)
         return cleanup(self._repository, self._transaction, policy, confirm=confirm)
 
+    @told()
     def purge(
         self,
         kind: str,
@@ -129,6 +135,7 @@ class UpkeepMethods(Forgetting):
         with held(self._repository, resolve(self._repository, target)) as snapshot:
             yield snapshot
 
+    @told()
     def repair(
         self,
         branch: str = MAIN,
@@ -166,6 +173,7 @@ class UpkeepMethods(Forgetting):
         """Copy this graph, or this backup, to an empty place, where it goes its own way."""
         return clone(self._repository, parse_location(target))
 
+    @told()
     def optimize(self, branch: str = MAIN, *, engine: str = "local") -> list[Optimized]:
         """Compact small files and bring the indexes up to date, for every type of a branch.
 
