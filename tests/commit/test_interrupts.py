@@ -56,8 +56,11 @@ IN_THE_UNDO = (
 
 
 @pytest.fixture(autouse=True)
-def _disarmed() -> Iterator[None]:
+def _interruptible() -> Iterator[None]:
+    """A background job of a shell ignores SIGINT unless it says otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
+    signal.signal(signal.SIGINT, before)
     failpoints.disarm_all()
 
 

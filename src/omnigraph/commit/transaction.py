@@ -33,10 +33,13 @@ from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import (
     BranchNotFound,
     Contention,
+    CorruptData,
     Drift,
+    NotFound,
     OmnigraphError,
     OutcomeUnknown,
     OwnershipLost,
+    PermissionDenied,
     ReadOnly,
     RecoveryRequired,
     StorageFailure,
@@ -104,7 +107,10 @@ class WriteTransaction:
         """A table whose newest version is not the one this write builds on."""
         for table in prepared.tables:
             if table.staged.ref.at(0) == table.pin.ref.at(0):  # a fresh fork cannot have moved
-                drift = find_drift(self._store, table.pin.ref)
+                try:
+                    drift = find_drift(self._store, table.pin.ref)
+                except (CorruptData, NotFound, PermissionDenied) as cause:
+                    raise _unclassified(table.pin, cause) from cause
                 if drift.exists:
                     return table.pin, drift
         return None
@@ -137,7 +143,11 @@ class WriteTransaction:
                 f"another process is writing {pin.key} and has not finished for "
                 f"{patience.seconds:.0f} s",
                 remedy="Try again when its process has finished.",
-                details={"operation_id": covering[0] if covering else None},
+                details={
+                    "case": "covered",
+                    "type_key": pin.key,
+                    "operation_id": covering[0] if covering else None,
+                },
             )
 
     # -- A to D ------------------------------------------------------------------------------------
@@ -416,9 +426,27 @@ def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:
         f"exists, version {pin.ref.version} is the published one",
         remedy="Run `omnigraph repair` to restore the published version.",
         details={
+            "case": "uncovered",
             "type_key": pin.key,
             "published_version": pin.ref.version,
             "newest_version": drift.newest.version,
             "operations": sorted(str(o) for o in drift.operations()),
+        },
+    )
+
+
+def _unclassified(pin: TablePin, cause: OmnigraphError) -> Drift:
+    kind, _, name = pin.key.partition(":")
+    return Drift(
+        f"{kind} type {name} has a version beyond the published one ({pin.ref.version}), and "
+        f"whose doing it is cannot be read: {cause.message}",
+        remedy="If a write was left unfinished, `omnigraph recover` resolves it; if the files were "
+        "changed from outside, `omnigraph repair` says what can be done. A damaged file has to "
+        "come back from a backup.",
+        details={
+            "case": "unclassified",
+            "type_key": pin.key,
+            "published_version": pin.ref.version,
+            "cause": cause.code,
         },
     )
