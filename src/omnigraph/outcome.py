@@ -61,6 +61,11 @@ def committed(commit_id: str | None) -> None:
         told.commits.append(commit_id)
 
 
+def works_in_steps() -> None:
+    """This call does its work in steps that each stay: copies, or removes, file by file."""
+    committed(None)
+
+
 def undecided(commit_id: str | None) -> None:
     """This call ends without knowing whether the commit is visible."""
     if _current.told is not None:

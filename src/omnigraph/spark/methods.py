@@ -108,6 +108,7 @@ class SparkMethods(HistoryMethods):
 
         self._transaction.require_writable()
         options = EmbedOptions(types, reembed_all, commit_every, batch, rate)
+        self._transaction.enter(self._repository.branch(branch))  # before the schema is read
         snapshot = self._reader.pin(branch)
 
         def last_run(name: str) -> Commit | None:
@@ -168,7 +169,7 @@ class SparkMethods(HistoryMethods):
         committer = Committer(self._repository, self._transaction)
         load = SparkLoad(
             LoadSpec({}, "merge", columns=columns),
-            committer.attempt(branch),
+            committer.begin(branch),
             self._blobs,
             tasks,
             assignment=assignment,

@@ -117,7 +117,7 @@ class WriteMethods(Forgetting):
         missing = branch not in all_branches(self._repository.main.current())
         create_from = from_ if missing else None
         committer = self._committer()
-        start = committer.attempt(branch if create_from is None else create_from)
+        start = committer.begin(branch if create_from is None else create_from)
         load = self._open_load(spec, start, engine, create_from is not None)
         with closing(load):
             load.read()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from omnigraph import outcome
 from omnigraph.commit.leases import held
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import InvalidInput
@@ -53,6 +54,7 @@ class UpkeepMethods(Forgetting):
         """
         if apply:
             self._transaction.require_writable()
+            outcome.works_in_steps()
         return upgrade(self._repository, apply=apply)
 
     def indexes(self, branch: str = MAIN) -> list[IndexReport]:
@@ -95,6 +97,7 @@ class UpkeepMethods(Forgetting):
         """
         if confirm:
             self._transaction.require_writable()
+            outcome.works_in_steps()
         seconds = None if older_than is None else int(older_than.total_seconds())
         policy = Policy(keep, seconds)
         return cleanup(self._repository, self._transaction, policy, confirm=confirm)
@@ -120,6 +123,7 @@ class UpkeepMethods(Forgetting):
         if not confirm:
             return purge.foretell()
         self._transaction.require_writable()
+        outcome.works_in_steps()
         try:
             return purge.run()
         finally:
@@ -162,15 +166,19 @@ class UpkeepMethods(Forgetting):
             actor=actor,
         )
 
+    @told()
     def backup(self, target: str | os.PathLike[str]) -> CopyReport:
         """Begin a backup in an empty place, or bring one up to date: only what is new is copied.
 
         A backup is a graph with all branches and their history. Writers go on meanwhile.
         """
+        outcome.works_in_steps()
         return backup(self._repository, parse_location(target))
 
+    @told()
     def clone(self, target: str | os.PathLike[str]) -> CopyReport:
         """Copy this graph, or this backup, to an empty place, where it goes its own way."""
+        outcome.works_in_steps()
         return clone(self._repository, parse_location(target))
 
     @told()
