@@ -21,6 +21,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
+from omnigraph.outcome import told
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
+@told()
 def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
     """Create a graph with the given schema text and open it."""
     location = parse_location(uri)

@@ -27,7 +27,7 @@ from omnigraph.storage import failpoints
 from omnigraph.storage.failpoints import FailpointError
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import open_objects
-from omnigraph.testing.crash import Pair, converge, kill_writer
+from omnigraph.testing.crash import Pair, converge, stop_writer
 from omnigraph.testing.crash_writers import (
     ids,
     insert_neighbourhood,
@@ -225,7 +225,7 @@ def test_F_5_a_listing_that_fails_is_loud_at_every_door(store: FaultyStore, grap
 
 
 def test_F_7_an_audit_that_fails_keeps_the_record_and_is_written_once(uri: str) -> None:
-    scene = kill_writer(Pair("update", "publish.before_commit"), uri)
+    scene = stop_writer(Pair("update", "publish.before_commit"), uri)
     failpoints.arm("recovery.after_publish", "error")
     with pytest.raises(FailpointError):
         omnigraph.open(uri)
@@ -244,7 +244,7 @@ def test_F_7_an_audit_the_store_refuses_keeps_the_record_and_is_written_once(
     bucket: str, s3: S3Server
 ) -> None:
     uri = f"{bucket}/g"
-    scene = kill_writer(Pair("update", "publish.before_commit"), uri)
+    scene = stop_writer(Pair("update", "publish.before_commit"), uri)
     s3.inject(S3Fault(kind="PUT", key="*_graph_commit_recoveries*", status=403, times=None))
     with pytest.raises(PermissionDenied):
         omnigraph.open(uri)
@@ -268,7 +268,7 @@ def test_F_7_an_audit_the_store_refuses_keeps_the_record_and_is_written_once(
     ids=str,
 )
 def test_F_8_a_killed_writer_converges_on_every_store(pair: Pair, uri: str) -> None:
-    assert converge(kill_writer(pair, uri)).violations == ()
+    assert converge(stop_writer(pair, uri)).violations == ()
 
 
 # -- F-9 late, twice, not at all -------------------------------------------------------------------

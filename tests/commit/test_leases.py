@@ -24,7 +24,7 @@ from omnigraph.ids import SystemClock
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.locations import parse_location
 from omnigraph.testing.children import child_environment
-from omnigraph.testing.crash import Pair, Scene, kill_writer
+from omnigraph.testing.crash import Pair, Scene, stop_writer
 from omnigraph.testing.crash_writers import updated
 from omnigraph.testing.promises import Expected, broken_promises, pending_operations
 
@@ -51,7 +51,7 @@ def clock() -> HandClock:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     """A write that died when one of two tables had moved."""
     place = tmp_path_factory.mktemp("killed") / "g"
-    return kill_writer(Pair("update", "table.before_commit", 2), str(place))
+    return stop_writer(Pair("update", "table.before_commit", 2), str(place))
 
 
 @pytest.fixture

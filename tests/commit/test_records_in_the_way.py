@@ -16,7 +16,7 @@ from omnigraph.commit.ownership import LEASE_VARIABLE, Owner
 from omnigraph.commit.record import RECORD_FORMAT, RecoveryRecord, recovery_prefix
 from omnigraph.errors import CorruptData
 from omnigraph.graph import Graph
-from omnigraph.testing.crash import Pair, kill_writer
+from omnigraph.testing.crash import Pair, stop_writer
 from omnigraph.testing.crash_writers import ids, make_graph
 from omnigraph.testing.promises import broken_promises
 
@@ -52,7 +52,7 @@ DAMAGES = [_corrupt, _truncated, _empty, _newer, _of_another_shape]
 def record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """What a writer that died in phase B leaves."""
     place = tmp_path_factory.mktemp("killed") / "g"
-    scene = kill_writer(Pair("update", "table.before_commit", 2), str(place))
+    scene = stop_writer(Pair("update", "table.before_commit", 2), str(place))
     (path,) = (place / "__recovery" / "main").glob("*.json")
     assert path.stem in scene.left
     return path.read_bytes()

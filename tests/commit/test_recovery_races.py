@@ -23,7 +23,7 @@ from omnigraph.storage.failpoints import FailpointError
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.staging import stage_restore, stage_update
 from omnigraph.storage.tables import OPERATION_PROPERTY
-from omnigraph.testing.crash import Pair, Scene, kill_recovery, kill_writer
+from omnigraph.testing.crash import Pair, Scene, kill_recovery, stop_writer
 from omnigraph.testing.crash_writers import make_graph, rows
 from omnigraph.testing.promises import Expected, broken_promises
 from omnigraph.write.changes import Preparer
@@ -39,7 +39,7 @@ def nothing_stays_armed():
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return kill_writer(HALF_DONE, str(tmp_path_factory.mktemp("killed") / "g"))
+    return stop_writer(HALF_DONE, str(tmp_path_factory.mktemp("killed") / "g"))
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def run_application(given: list[str], as_json: bool) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     # A command that ends early (help, version, an interrupt) leaves its exit code.
-    allowed = (output.EXIT_USAGE, output.EXIT_PRECONDITION)
+    allowed = (output.EXIT_USAGE, output.EXIT_PRECONDITION, output.EXIT_INTERRUPTED)
     return code if code in allowed else output.EXIT_FAILURE if code else output.EXIT_OK
 
 

@@ -14,10 +14,11 @@ from typing import Any
 from omnigraph.cli import scope
 from omnigraph.cli.declared import Parameter, parameters_of
 from omnigraph.cli.flags import Flags
-from omnigraph.cli.output import Result, print_result
+from omnigraph.cli.output import Result, print_result, report_interrupt
 from omnigraph.cli.quick_start import start_quickly
 from omnigraph.cli.scope import Verb
 from omnigraph.frozen import frozen
+from omnigraph.outcome import told
 from omnigraph.storage.locations import Location
 
 Function = Callable[..., Result]
@@ -67,9 +68,14 @@ class Command:
     def run(self, flags: Flags, given: dict[str, Any]) -> int:
         """Run it, print what it found, and return the exit code."""
         self.verb.check(flags)
-        result = self.function(Call(self.verb, flags), **given)
-        print_result(result, as_json=flags.json)
-        return result.exit_code
+        with told() as outcome:
+            try:
+                result = self.function(Call(self.verb, flags), **given)
+                print_result(result, as_json=flags.json)
+            except KeyboardInterrupt:
+                said = outcome if self.verb.writes else None
+                return report_interrupt(said, as_json=flags.json)
+            return result.exit_code
 
 
 class Noun:

@@ -28,6 +28,7 @@ from pathlib import Path  # noqa: E402
 
 from omnigraph.cli import output  # noqa: E402
 from omnigraph.errors import OmnigraphError  # noqa: E402
+from omnigraph.outcome import Told  # noqa: E402
 
 # name: (module below omnigraph.cli, what the top-level help says)
 NOUNS: Final = {
@@ -95,7 +96,7 @@ command makes are modules, and those stay."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; return the exit code: 0, 1, 2 or 4.
+    """Run one command line; return the exit code: 0, 1, 2, 4 or 130.
 
     Without ``arguments`` it is the line of this process, which ends with it.
     """
@@ -164,8 +165,7 @@ def _run(given: list[str], as_json: bool) -> int:
     except OmnigraphError as error:
         return output.report_error(error, as_json=as_json)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return output.EXIT_FAILURE
+        return output.report_interrupt(Told(), as_json=as_json)  # no command has begun
     except BrokenPipeError:
         raise
     except Exception as error:

@@ -13,11 +13,13 @@ from typing import Any, Final, TextIO, cast
 
 from omnigraph.errors import OmnigraphError, PreconditionFailed
 from omnigraph.frozen import frozen
+from omnigraph.outcome import Told
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_PRECONDITION: Final = 4
+EXIT_INTERRUPTED: Final = 130  # 128 and the number of SIGINT, as shells have it
 
 DEBUG_VARIABLE: Final = "OMNIGRAPH_DEBUG"
 
@@ -116,13 +118,29 @@ def report_usage(message: str, remedy: str, *, as_json: bool) -> int:
     return EXIT_USAGE
 
 
+def report_interrupt(told: Told | None, *, as_json: bool) -> int:
+    """Say after Ctrl-C what became of a write (None: a command that only reads).
+
+    Returns the exit code.
+    """
+    if told is None:
+        return EXIT_INTERRUPTED
+    message = f"interrupted: {told.sentence()}"
+    if as_json:
+        print_json({"error": message, "code": "interrupted", "commits": told.commits})
+    else:
+        print(message, file=sys.stderr)
+    return EXIT_INTERRUPTED
+
+
 def report_defect(error: Exception, *, as_json: bool) -> int:
     """Print an error that is not one of ours; return the exit code."""
     if os.environ.get(DEBUG_VARIABLE):
         import traceback
 
         traceback.print_exc()
-    message = f"{type(error).__name__}: {error}"
+    notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+    message = f"{type(error).__name__}: {error}{notes}"
     remedy = f"This is a defect in Omnigraph: please report it with {DEBUG_VARIABLE}=1 set."
     if as_json:
         print_json({"error": message, "code": "internal", "remedy": remedy, "retryable": False})

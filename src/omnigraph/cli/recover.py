@@ -45,7 +45,8 @@ def recover(
                 "kind": r.kind,
                 "action": str(r.action),
                 "commit_id": None if r.commit is None else r.commit.commit_id,
-                "types": r.tables,
+                "types": {key: found.what for key, found in r.tables.items()},
+                "to_versions": {key: found.to_version for key, found in r.tables.items()},
             }
             for r in resolved
         ],

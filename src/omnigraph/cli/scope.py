@@ -42,6 +42,11 @@ class Verb:
     takes: frozenset[str]
     remedy: str
 
+    @property
+    def writes(self) -> bool:
+        """Whether it may write to a graph: an interrupted one says whether it did."""
+        return "actor" in self.takes or self.kind == "direct (storage-native)"
+
     def check(self, flags: Flags) -> None:
         """Refuse the first flag that does not apply, and one that says nothing."""
         for flag in FLAGS:

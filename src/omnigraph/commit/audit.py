@@ -45,6 +45,26 @@ class Cause(StrEnum):
     RESOLVER_GONE = "resolver_gone"
     """Somebody had begun to resolve it, for whatever cause, and is gone, too."""
     BRANCH_DELETED = "branch_deleted"
+    RECORD_UNREADABLE = "record_unreadable"
+    """An operator set its record aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """What a recovery did to one table, and the version it has since (R-7)."""
+
+    what: str
+    to_version: int | None  # unknown in rows that are older than this field
+
+    def to_json(self) -> dict[str, Any]:
+        return {"outcome": self.what, "to_version": self.to_version}
+
+    @classmethod
+    def from_json(cls, stored: str | dict[str, Any]) -> TableOutcome:
+        """Older rows say only what was done."""
+        if isinstance(stored, str):
+            return cls(stored, None)
+        return cls(stored["outcome"], stored["to_version"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,7 @@ class AuditRow:
     actor: str | None
     commit_id: str | None
     finished_at_us: int
-    tables: dict[str, str]
+    tables: dict[str, TableOutcome]
     cause: Cause | None = None  # unknown in audits that are older than this column
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +90,8 @@ class AuditRow:
             "actor_id": self.actor,
             "commit_id": self.commit_id,
             "finished_at": self.finished_at_us,
-            "types": self.tables,
+            "types": {key: found.what for key, found in self.tables.items()},
+            "to_versions": {key: found.to_version for key, found in self.tables.items()},
             "cause": None if self.cause is None else str(self.cause),
         }
 
@@ -153,7 +174,7 @@ def _to_arrow(row: AuditRow, schema: pa.Schema) -> pa.Table:
         "actor": row.actor,
         "commit_id": row.commit_id,
         "finished_at_us": row.finished_at_us,
-        "tables": json.dumps(row.tables),
+        "tables": json.dumps({key: found.to_json() for key, found in row.tables.items()}),
         "cause": row.cause,
     }
     return pa.Table.from_pylist([values], schema=schema)
@@ -168,6 +189,6 @@ def _from_arrow(record: dict[str, Any]) -> AuditRow:
         record["actor"],
         record["commit_id"],
         record["finished_at_us"],
-        json.loads(record["tables"]),
+        {key: TableOutcome.from_json(t) for key, t in json.loads(record["tables"]).items()},
         Cause(record["cause"]) if record.get("cause") else None,
     )

@@ -84,13 +84,24 @@ def _drift(store: TableStore, planned: PlannedTable, state: ManifestState) -> Ta
     if pin is None or not planned.writes_in_place(pin):
         return find_drift(store, planned.target)
     if pin.ref.version < planned.target.version:
-        raise _impossible(planned, pin)
+        raise _impossible(
+            f"{planned.key} is published at version {pin.ref.version}, below version "
+            f"{planned.target.version} that an unfinished write started from",
+            pin,
+        )
+    if not store.has_version(pin.ref):
+        raise _impossible(
+            f"{planned.key} is published at version {pin.ref.version}, and its table does not "
+            "have that version",
+            pin,
+        )
     return find_drift(store, pin.ref)
 
 
-def _impossible(planned: PlannedTable, pin: TablePin) -> CorruptData:
+def _impossible(message: str, pin: TablePin) -> CorruptData:
     return CorruptData(
-        f"{planned.key} is published at version {pin.ref.version}, below version "
-        f"{planned.target.version} that an unfinished write started from",
-        remedy="The graph's files were changed from outside: restore them from a backup.",
+        message,
+        remedy="The graph's files were changed from outside: restore them from a backup. The "
+        "record of the unfinished write stays.",
+        details={"type_key": pin.key, "published_version": pin.ref.version, "path": pin.ref.path},
     )

@@ -82,7 +82,7 @@ class Operator:
             unreadable = self._recovery.pending.unreadable(incarnation)
             if unreadable and set_aside:
                 for path in unreadable:
-                    self._set_aside(branch, path)
+                    self._set_aside(branch, incarnation, path)
                     result.set_aside.append(path)
             elif unreadable:
                 log.warning("unreadable recovery records: %s", ", ".join(unreadable))
@@ -130,10 +130,13 @@ class Operator:
             state, outlook = "in progress", "its owner is alive; nothing will be done to it"
         else:
             newest = self._repository.manifest(branch).current()
-            state = "abandoned"
-            decision = decide(self._repository.tables, record, newest, aborted=pending.aborted)
-            outlook = _FORETOLD[decision.way]
-            outlook += ", by the next write to the branch or `omnigraph recover`"
+            try:
+                decision = decide(self._repository.tables, record, newest, aborted=pending.aborted)
+            except CorruptData as problem:
+                state, outlook = "damaged", f"it cannot be resolved: {problem.message}"
+            else:
+                state, outlook = "abandoned", _FORETOLD[decision.way]
+                outlook += ", by the next write to the branch or `omnigraph recover`"
         actor = None if record.commit is None else record.commit.actor
         return PendingWrite(
             pending.path,
@@ -146,11 +149,10 @@ class Operator:
             outlook,
         )
 
-    def _set_aside(self, branch: Branch | None, path: str) -> None:
+    def _set_aside(self, branch: Branch | None, incarnation: str, path: str) -> None:
         """Undo the operation behind an unreadable record, and keep the file for inspection."""
         operation_id = path.split("/")[-1].removesuffix(".json")
-        if branch is not None:
-            self._recovery.undo_unreadable(branch, operation_id)
+        self._recovery.set_aside(branch, incarnation, operation_id)
         self._repository.objects.rename(path, path.replace(RECOVERY_PREFIX, SET_ASIDE_PREFIX, 1))
 
 

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from omnigraph.commit.audit import Action, AuditRow, Cause, append_audit
+from omnigraph.commit.audit import Action, AuditRow, Cause, TableOutcome, append_audit
 from omnigraph.commit.decision import Decision, Way, decide
 from omnigraph.commit.drift import ROLLBACK_PREFIX, Movement, TableDrift, find_drift
 from omnigraph.commit.holding import active
@@ -26,13 +26,14 @@ from omnigraph.commit.ownership import this_process
 from omnigraph.commit.pending import Pending, PendingRecords
 from omnigraph.commit.queues import turn
 from omnigraph.commit.record import RecoveryRecord
-from omnigraph.errors import Conflict, Contention, Drift, ObjectExists
+from omnigraph.errors import Conflict, Contention, CorruptData, Drift, ObjectExists
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.history import find_commit
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, Kind, Row, TablePin
+from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.staging import stage_restore
 from omnigraph.storage.tables import TableRef, operation_properties
@@ -40,6 +41,7 @@ from omnigraph.storage.tables import TableRef, operation_properties
 log = logging.getLogger("omnigraph.recovery")
 
 RECOVERY_ACTOR = "omnigraph:recovery"
+UNKNOWN_KIND = "unknown"  # of an operation whose record cannot be read
 DECISIONS_MAX = 20  # a decision is taken anew when the branch moved under it, this often
 
 
@@ -52,7 +54,7 @@ class Resolution:
     kind: str
     action: Action
     commit: Commit | None
-    tables: dict[str, str]
+    tables: dict[str, TableOutcome]
 
 
 class Recovery:
@@ -78,22 +80,58 @@ class Recovery:
                     done.append(resolution)
         return done
 
-    def resolve_own(self, branch: Branch, record: RecoveryRecord) -> Resolution:
-        """Resolve this process's own failed write at once: nobody else may touch it yet."""
-        return self._resolve_claimed(branch, Pending(record.path, record))
+    def resolve_own(
+        self, branch: Branch, record: RecoveryRecord, *, aborted: bool = False
+    ) -> Resolution:
+        """Resolve this process's own failed write at once: nobody else may touch it yet.
+
+        ``aborted``: its caller was or will be told that it failed, so it is not finished.
+        """
+        return self._resolve_claimed(branch, Pending(record.path, record, aborted=aborted))
 
     def discard(self, incarnation: str) -> list[Resolution]:
         """Discard the records of a branch that no longer exists."""
         done = []
         for pending in self.pending.of_branch(incarnation):
-            outcome = dict.fromkeys((t.key for t in pending.record.tables), "branch deleted")
+            gone = TableOutcome("branch deleted", None)
+            outcome = dict.fromkeys((t.key for t in pending.record.tables), gone)
             action = Action.ORPHANED_BRANCH_DISCARDED
             caused = replace(pending, cause=Cause.BRANCH_DELETED)
             done.append(self._finish(caused, action, None, outcome))
         return done
 
-    def undo_unreadable(self, branch: Branch, operation_id: str) -> bool:
-        """Undo an operation of which only the id is known; False when it was published.
+    def set_aside(self, branch: Branch | None, branch_incarnation: str, operation_id: str) -> None:
+        """Undo an operation whose record cannot be read, and leave its audit row.
+
+        ``branch`` is None when the branch is gone.
+        """
+        action, commit = Action.ORPHANED_BRANCH_DISCARDED, None
+        outcome: dict[str, TableOutcome] = {}
+        if branch is not None:
+            commit = find_commit(self._repository.manifest(branch).current(), operation_id)
+            action = Action.ROLLED_FORWARD
+            if commit is None:
+                action = Action.ROLLED_BACK
+                commit, outcome = self._undo_unreadable(branch, operation_id)
+        append_audit(
+            self._store,
+            AuditRow(
+                operation_id,
+                action,
+                UNKNOWN_KIND,
+                branch_incarnation if branch is None else branch.name,
+                None,
+                None if commit is None else commit.commit_id,
+                self._repository.clock.now_us(),
+                outcome,
+                Cause.RECORD_UNREADABLE,
+            ),
+        )
+
+    def _undo_unreadable(
+        self, branch: Branch, operation_id: str
+    ) -> tuple[Commit | None, dict[str, TableOutcome]]:
+        """Undo an operation of which only the id is known.
 
         Its record cannot be read, but every version it made carries its id: whatever it moved is
         restored, and its id is marked so that it can never be published.
@@ -101,8 +139,9 @@ class Recovery:
         manifest = self._repository.manifest(branch)
         for _ in range(DECISIONS_MAX):
             state = manifest.current()
-            if find_commit(state, operation_id) is not None:
-                return False
+            mark = state.row(f"abandoned:{operation_id}")
+            if mark is not None:
+                return _from_mark(state, mark)
             changes, restored = [], {}
             for pin in state.pins.values():
                 if pin.owner != branch.incarnation:
@@ -113,13 +152,16 @@ class Recovery:
                     restored[pin.key] = pin.ref
             try:
                 requirements = Requirements(tables=restored)
-                outcome = dict.fromkeys(restored, "rolled back")
-                self._publish_roll_back(
-                    branch, operation_id, "unknown", changes, requirements, outcome
+                outcome = {
+                    change.key: TableOutcome("rolled back", change.ref.version)
+                    for change in changes
+                }
+                commit = self._publish_roll_back(
+                    branch, operation_id, UNKNOWN_KIND, changes, requirements, outcome
                 )
             except Conflict:
                 continue
-            return True
+            return commit, outcome
         raise _keeps_moving(operation_id)
 
     def heal_drift(self, branch: Branch, pin: TablePin, drift: TableDrift) -> None:
@@ -155,7 +197,11 @@ class Recovery:
                 return None
             # Looked at after the claim: either the owner sees the claim, or we see that it gave up.
             aborted = pending.aborted or self._objects.exists(pending.abort_path)
-            return self._resolve_claimed(branch, replace(pending, aborted=aborted))
+            try:
+                return self._resolve_claimed(branch, replace(pending, aborted=aborted))
+            except CorruptData:
+                self._objects.delete(pending.next_claim)  # for whoever restored the files
+                raise
 
     def _resolve_claimed(self, branch: Branch, pending: Pending) -> Resolution:
         record = pending.record
@@ -170,13 +216,12 @@ class Recovery:
 
     def _carry_out(self, branch: Branch, pending: Pending, decision: Decision) -> Resolution:
         record = pending.record
-        keys = [table.key for table in record.tables]
         if decision.way is Way.PUBLISHED:
-            outcome = dict.fromkeys(keys, "published")
+            outcome = _landed(record, "published")
             return self._finish(pending, Action.ROLLED_FORWARD, decision.commit, outcome)
         if decision.way is Way.FORWARD:
             commit = self._roll_forward(branch, record)
-            outcome = dict.fromkeys(keys, "rolled forward")
+            outcome = _landed(record, "rolled forward")
             return self._finish(pending, Action.ROLLED_FORWARD, commit, outcome)
         commit, outcome = self._roll_back(branch, record, decision)
         return self._finish(pending, Action.ROLLED_BACK, commit, outcome)
@@ -193,24 +238,25 @@ class Recovery:
 
     def _roll_back(
         self, branch: Branch, record: RecoveryRecord, decision: Decision
-    ) -> tuple[Commit | None, dict[str, str]]:
+    ) -> tuple[Commit | None, dict[str, TableOutcome]]:
         mark = decision.state.row(f"abandoned:{record.operation_id}")
         if mark is not None:
             return self._already_rolled_back(branch, record, decision, mark)
         changes: list[TableChange] = []
-        outcome: dict[str, str] = {}
+        outcome: dict[str, TableOutcome] = {}
         restored: dict[str, TableRef] = {}
         for planned in record.tables:
-            movement = decision.movements[planned.key]
+            movement, drift = decision.movements[planned.key], decision.drifts[planned.key]
             pin = decision.state.pins.get(planned.key)
-            outcome[planned.key] = _OUTCOMES[movement]
+            outcome[planned.key] = TableOutcome(_OUTCOMES[movement], drift.newest.version)
             if movement in (Movement.NONE, Movement.FOREIGN) or pin is None:
                 continue
             if not planned.writes_in_place(pin):
-                outcome[planned.key] = "fork discarded"
+                outcome[planned.key] = TableOutcome("fork discarded", pin.ref.version)
                 continue
-            drift = decision.drifts[planned.key]
-            changes.append(self._restore(branch, pin, drift, record.operation_id))
+            change = self._restore(branch, pin, drift, record.operation_id)
+            outcome[planned.key] = TableOutcome(_OUTCOMES[movement], change.ref.version)
+            changes.append(change)
             restored[pin.key] = pin.ref
         requirements = Requirements(tables=restored)
         commit = self._publish_roll_back(
@@ -220,7 +266,7 @@ class Recovery:
 
     def _already_rolled_back(
         self, branch: Branch, record: RecoveryRecord, decision: Decision, mark: Row
-    ) -> tuple[Commit | None, dict[str, str]]:
+    ) -> tuple[Commit | None, dict[str, TableOutcome]]:
         """The decision was published before; what came after it is drift that nobody wants."""
         for planned in record.tables:
             pin, drift = decision.state.pins.get(planned.key), decision.drifts[planned.key]
@@ -228,9 +274,7 @@ class Recovery:
                 continue
             if drift.is_wanted_by_nobody(decision.state, ()):
                 self.heal_drift(branch, pin, drift)
-        commit_id = mark.metadata.get("commit_id")
-        commit = None if commit_id is None else find_commit(decision.state, commit_id)
-        return commit, dict(mark.metadata.get("tables", {}))
+        return _from_mark(decision.state, mark)
 
     def _publish_roll_back(
         self,
@@ -239,7 +283,7 @@ class Recovery:
         kind: str,
         changes: list[TableChange],
         requirements: Requirements,
-        outcome: Mapping[str, str],
+        outcome: Mapping[str, TableOutcome],
     ) -> Commit | None:
         """Record the restored versions and mark the operation, in one publish.
 
@@ -261,7 +305,7 @@ class Recovery:
             "kind": kind,
             "at_us": now,
             "commit_id": None if commit is None else commit.commit_id,
-            "tables": dict(outcome),
+            "tables": {key: found.to_json() for key, found in outcome.items()},
         }
         mark = Row(f"abandoned:{operation_id}", Kind.ABANDONED, done)
         hit("recovery.before_publish")
@@ -305,7 +349,11 @@ class Recovery:
         )
 
     def _finish(
-        self, pending: Pending, action: Action, commit: Commit | None, outcome: dict[str, str]
+        self,
+        pending: Pending,
+        action: Action,
+        commit: Commit | None,
+        outcome: dict[str, TableOutcome],
     ) -> Resolution:
         """Audit exactly once, then remove everything that belongs to the record, itself last."""
         record = pending.record
@@ -343,6 +391,21 @@ _OUTCOMES = {
     Movement.UNDONE: "rolled back",
     Movement.FOREIGN: "moved by another operation, left alone",
 }
+
+
+def _landed(record: RecoveryRecord, what: str) -> dict[str, TableOutcome]:
+    """Every table of a record at the version that the record planned."""
+    return {t.key: TableOutcome(what, t.landing.version) for t in record.tables}
+
+
+def _from_mark(
+    state: ManifestState, mark: Row
+) -> tuple[Commit | None, dict[str, TableOutcome]]:
+    """What an earlier resolver did, as the mark it published says."""
+    commit_id = mark.metadata.get("commit_id")
+    commit = None if commit_id is None else find_commit(state, commit_id)
+    tables = mark.metadata.get("tables", {})
+    return commit, {key: TableOutcome.from_json(found) for key, found in tables.items()}
 
 
 def _keeps_moving(operation_id: str) -> Contention:

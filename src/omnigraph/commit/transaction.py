@@ -7,8 +7,8 @@
 
 Before A nothing durable has happened that anybody can see. Between A and C the record lets any
 process finish or undo the write. After C the write is done, whatever happens to D. A write that
-fails in between tries to undo itself at once; if even that fails, the next write to the branch
-does it.
+fails or is interrupted in between tries to undo itself at once; if even that fails, the next write
+to the branch does it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from __future__ import annotations
 import logging
 import random
 import time
+from dataclasses import dataclass
 
+from omnigraph import outcome
 from omnigraph.commit.audit import Action
 from omnigraph.commit.decision import Way, decide
 from omnigraph.commit.drift import TableDrift, find_drift
 from omnigraph.commit.holding import Holding, active
+from omnigraph.commit.interrupts import held_back
 from omnigraph.commit.ownership import lease_seconds, this_process
 from omnigraph.commit.pending import Pending
 from omnigraph.commit.prepared import PreparedWrite
@@ -30,10 +33,13 @@ from omnigraph.commit.recovery import Recovery, Resolution
 from omnigraph.errors import (
     BranchNotFound,
     Contention,
+    CorruptData,
     Drift,
+    NotFound,
     OmnigraphError,
     OutcomeUnknown,
     OwnershipLost,
+    PermissionDenied,
     ReadOnly,
     RecoveryRequired,
     StorageFailure,
@@ -101,7 +107,10 @@ class WriteTransaction:
         """A table whose newest version is not the one this write builds on."""
         for table in prepared.tables:
             if table.staged.ref.at(0) == table.pin.ref.at(0):  # a fresh fork cannot have moved
-                drift = find_drift(self._store, table.pin.ref)
+                try:
+                    drift = find_drift(self._store, table.pin.ref)
+                except (CorruptData, NotFound, PermissionDenied) as cause:
+                    raise _unclassified(table.pin, cause) from cause
                 if drift.exists:
                     return table.pin, drift
         return None
@@ -134,7 +143,11 @@ class WriteTransaction:
                 f"another process is writing {pin.key} and has not finished for "
                 f"{patience.seconds:.0f} s",
                 remedy="Try again when its process has finished.",
-                details={"operation_id": covering[0] if covering else None},
+                details={
+                    "case": "covered",
+                    "type_key": pin.key,
+                    "operation_id": covering[0] if covering else None,
+                },
             )
 
     # -- A to D ------------------------------------------------------------------------------------
@@ -144,41 +157,81 @@ class WriteTransaction:
     ) -> Commit | None:
         if not prepared.tables:
             self._require_live(branch)
-            return self._repository.manifest(branch).publish(record.publication()).commit
+            return self._repository.manifest(branch).publish_told(record.publication()).commit
         with active(record.operation_id):
             # Others may watch the record from before the put returns: the first proof is from then.
-            holding = Holding(self._objects, record, self._repository.clock)
-            hit("record.before_put")
-            self._objects.put_if_absent(record.path, record.to_bytes())
-            hit("record.after_put")
-            moved = 0
+            flight = _Flight(Holding(self._objects, record, self._repository.clock))
             try:
-                self._require_live(branch)
-                with holding.kept():
-                    for table in prepared.tables:
-                        holding.prove()
-                        hit("table.before_commit")
-                        moved += 1
-                        self._store.commit(table.staged)
-                        hit("table.after_commit")
-                    holding.prove()
-                    commit = self._repository.manifest(branch).publish(record.publication()).commit
-            except OwnershipLost as lost:
-                return self._decided_by_another(branch, record, lost)
-            except OutcomeUnknown:
-                raise  # touching anything now could harm: whoever looks the id up decides
-            except (CommitRefused, Drift) as refusal:
-                # Drift: Lance let the last table land on top of another process's index build.
-                moved -= isinstance(refusal, CommitRefused)
-                self._undo(branch, record, holding, moved)
-                raise self._lost_to_another_writer(branch, record, refusal) from refusal
+                hit("record.before_put")
+                self._objects.put_if_absent(record.path, record.to_bytes())
+                hit("record.after_put")
+                commit = self._move_and_publish(branch, prepared, record, flight)
+                if flight.published:
+                    self._delete_record(record, flight.holding)
+                return commit
             except OmnigraphError:
-                visible = self._undo(branch, record, holding, moved)
-                if visible is not None:
-                    return visible
                 raise
-            self._delete_record(record, holding)
-            return commit
+            except BaseException:  # Ctrl-C, SystemExit, no memory, or a defect
+                if not flight.published:  # otherwise only the record is left, for the next write
+                    self._abandon(branch, record, flight)
+                raise
+
+    def _move_and_publish(
+        self, branch: Branch, prepared: PreparedWrite, record: RecoveryRecord, flight: _Flight
+    ) -> Commit | None:
+        """Phases B and C; after a failure of the store the write is undone."""
+        holding = flight.holding
+        try:
+            self._require_live(branch)
+            with holding.kept():
+                for table in prepared.tables:
+                    holding.prove()
+                    hit("table.before_commit")
+                    flight.moved += 1
+                    self._store.commit(table.staged)
+                    hit("table.after_commit")
+                holding.prove()
+                flight.publishing = True
+                commit = self._repository.manifest(branch).publish(record.publication()).commit
+                flight.published = True
+                outcome.committed(None if commit is None else commit.commit_id)
+        except OwnershipLost as lost:
+            return self._decided_by_another(branch, record, lost)
+        except OutcomeUnknown:
+            raise  # touching anything now could harm: whoever looks the id up decides
+        except (CommitRefused, Drift) as refusal:
+            # Drift: Lance let the last table land on top of another process's index build.
+            flight.moved -= isinstance(refusal, CommitRefused)
+            self._undo(branch, record, flight)
+            raise self._lost_to_another_writer(branch, record, refusal) from refusal
+        except OmnigraphError:
+            visible = self._undo(branch, record, flight)
+            if visible is not None:
+                return visible
+            raise
+        return commit
+
+    def _abandon(self, branch: Branch, record: RecoveryRecord, flight: _Flight) -> None:
+        """After an interrupt between A and C: undo the write, whoever presses Ctrl-C again.
+
+        What cannot be undone now carries the abort mark, so that nobody finishes a write that its
+        caller may repeat. Says what became of it; the exception under way goes on.
+        """
+        try:
+            with held_back():
+                if flight.moved:
+                    self._objects.put(Pending(record.path, record).abort_path, b"{}")
+                    flight.aborted = True
+                visible = self._undo(branch, record, flight)
+                if visible is not None:
+                    outcome.committed(visible.commit_id)
+        except OwnershipLost:
+            return  # another process undid it
+        except BaseException as second:
+            log.warning("the interrupted write %s waits: %r", record.operation_id, second)
+            certain = flight.aborted and not flight.publishing
+            if flight.moved and (isinstance(second, OutcomeUnknown) or not certain):
+                outcome.undecided(record.commit and record.commit.commit_id)
 
     def _require_live(self, branch: Branch) -> None:
         """A branch may have been deleted while the write was prepared; its files may be gone."""
@@ -241,7 +294,7 @@ class WriteTransaction:
         hit("record.after_delete")
 
     def _undo(
-        self, branch: Branch, record: RecoveryRecord, holding: Holding, moved: int
+        self, branch: Branch, record: RecoveryRecord, flight: _Flight
     ) -> Commit | None:
         """After a failure between A and C: leave the branch as it was.
 
@@ -249,9 +302,9 @@ class WriteTransaction:
         """
         pending = Pending(record.path, record)
         try:
-            holding.prove()
-            if moved:
-                resolution = self.recovery.resolve_own(branch, record)
+            flight.holding.prove()
+            if flight.moved:
+                resolution = self.recovery.resolve_own(branch, record, aborted=flight.aborted)
                 return resolution.commit if resolution.action is Action.ROLLED_FORWARD else None
             self.recovery.pending.remove(pending)
             return None
@@ -332,6 +385,17 @@ class WriteTransaction:
         return VersionConflict(first.key, first.base.version, first.base.version + 1)
 
 
+@dataclass
+class _Flight:
+    """How far a write is between A and D."""
+
+    holding: Holding
+    moved: int = 0  # tables whose commit was begun
+    publishing: bool = False
+    published: bool = False
+    aborted: bool = False  # the abort mark is durable: nobody may finish the write
+
+
 class _Patience:
     """Waiting for another process's write: longer than a lease, so that one command is enough.
 
@@ -362,9 +426,27 @@ def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:
         f"exists, version {pin.ref.version} is the published one",
         remedy="Run `omnigraph repair` to restore the published version.",
         details={
+            "case": "uncovered",
             "type_key": pin.key,
             "published_version": pin.ref.version,
             "newest_version": drift.newest.version,
             "operations": sorted(str(o) for o in drift.operations()),
+        },
+    )
+
+
+def _unclassified(pin: TablePin, cause: OmnigraphError) -> Drift:
+    kind, _, name = pin.key.partition(":")
+    return Drift(
+        f"{kind} type {name} has a version beyond the published one ({pin.ref.version}), and "
+        f"whose doing it is cannot be read: {cause.message}",
+        remedy="If a write was left unfinished, `omnigraph recover` resolves it; if the files were "
+        "changed from outside, `omnigraph repair` says what can be done. A damaged file has to "
+        "come back from a backup.",
+        details={
+            "case": "unclassified",
+            "type_key": pin.key,
+            "published_version": pin.ref.version,
+            "cause": cause.code,
         },
     )

@@ -172,7 +172,7 @@ def change_registry(repository: Repository, change: Change) -> None:
                 return
             requirements = replace(publication.requirements, branches=state.registry)
             try:
-                repository.main.publish(replace(publication, requirements=requirements))
+                repository.main.publish_told(replace(publication, requirements=requirements))
             except ReadSetConflict:
                 continue
             return

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from omnigraph import outcome
 from omnigraph.errors import GraphExists, OmnigraphError, OutcomeUnknown
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.format import stamp
@@ -81,7 +82,22 @@ def create_graph(
     except OmnigraphError:
         discard_tables(repository, made)
         raise
+    except BaseException:
+        _tell_whether_created(repository, commit)
+        raise
+    outcome.committed(commit.commit_id)
     return Repository.open(location, objects=objects)
+
+
+def _tell_whether_created(repository: Repository, commit: Commit) -> None:
+    """After an interrupt: the graph may have been created just before it."""
+    try:
+        if find_commit(repository.main.current(), commit.commit_id) is not None:
+            outcome.committed(commit.commit_id)
+    except TableNotFound:
+        return
+    except BaseException:
+        outcome.undecided(commit.commit_id)
 
 
 def _is_ours(

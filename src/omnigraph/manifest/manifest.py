@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from omnigraph import outcome
 from omnigraph.errors import Contention, OmnigraphError
 from omnigraph.ids import SYSTEM_CLOCK, Clock
 from omnigraph.manifest.format import INTERNAL_VERSION, Stamp
@@ -123,6 +124,39 @@ class Manifest:
                 self._state = published.state
                 self._looked_at = self._clock.monotonic()
         return published
+
+    def publish_told(self, publication: Publication) -> Published:
+        """Publish a write that is nothing but its publication, and tell its interrupted caller.
+
+        Without a recovery record nobody else looks up whether it landed before the interrupt.
+        """
+        before = self.warm().version
+        try:
+            published = self.publish(publication)
+            outcome.committed(_commit_id(publication))
+            return published
+        except OmnigraphError:
+            raise
+        except BaseException:
+            self._tell_what_landed(publication, before)
+            raise
+
+    def _tell_what_landed(self, publication: Publication, before: int) -> None:
+        try:
+            now = self.current()
+            landed = any(
+                self.store.transaction(now.ref.at(version)).operation == publication.operation_id
+                for version in range(before + 1, now.version + 1)
+            )
+        except BaseException:
+            outcome.undecided(_commit_id(publication))
+            return
+        if landed:
+            outcome.committed(_commit_id(publication))
+
+
+def _commit_id(publication: Publication) -> str | None:
+    return None if publication.commit is None else publication.commit.commit_id
 
 
 def _gave_up(failure: OmnigraphError) -> Contention:

@@ -17,6 +17,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.history.methods import HistoryMethods
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
+from omnigraph.outcome import told
 from omnigraph.read.engine import Reader
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Committer, WriteOptions
@@ -77,6 +78,7 @@ class SparkMethods(HistoryMethods):
             writing,
         )
 
+    @told()
     def embed(
         self,
         branch: str = MAIN,
@@ -106,6 +108,7 @@ class SparkMethods(HistoryMethods):
 
         self._transaction.require_writable()
         options = EmbedOptions(types, reembed_all, commit_every, batch, rate)
+        self._transaction.enter(self._repository.branch(branch))  # before the schema is read
         snapshot = self._reader.pin(branch)
 
         def last_run(name: str) -> Commit | None:
@@ -139,6 +142,7 @@ class SparkMethods(HistoryMethods):
 
         return run.run(units, stale, tasks, commit)
 
+    @told()
     def _assign(
         self,
         tasks: Tasks,
@@ -165,7 +169,7 @@ class SparkMethods(HistoryMethods):
         committer = Committer(self._repository, self._transaction)
         load = SparkLoad(
             LoadSpec({}, "merge", columns=columns),
-            committer.attempt(branch),
+            committer.begin(branch),
             self._blobs,
             tasks,
             assignment=assignment,

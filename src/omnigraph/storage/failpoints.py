@@ -5,13 +5,16 @@ normal life a failpoint is one truth test of an empty mapping. A child process a
 environment: ``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;record.after_put@2=error"``, where
 ``@n`` means the n-th time the point is reached (default 1).
 
-Actions: ``kill`` (SIGKILL to itself), ``error`` (raises ``FailpointError``, a storage failure),
+Actions: ``kill`` (SIGKILL to itself), ``interrupt`` (SIGINT to itself, as Ctrl-C does),
+``raise:NAME`` (raises the built-in exception of this name), ``error`` (raises ``FailpointError``,
+a storage failure),
 ``pause:FILE`` (creates FILE and waits until it is removed), ``stop`` (SIGSTOP to itself),
 ``count`` (does nothing; ``reached`` tells how often).
 """
 
 from __future__ import annotations
 
+import builtins
 import os
 import signal
 import time
@@ -92,6 +95,9 @@ class FailpointError(StorageFailure):
     default_remedy = "A test asked for this failure."
 
 
+_ACTIONS = frozenset({"kill", "interrupt", "raise", "error", "pause", "stop", "count"})
+
+
 class _Armed:
     def __init__(self, action: str, nth: int) -> None:
         self.action = action
@@ -106,7 +112,7 @@ def arm(name: str, action: str, *, nth: int = 1) -> None:
     """Arm one failpoint in this process (see the module's docstring for actions)."""
     if name not in NAMES:
         raise KeyError(f"no failpoint is called {name!r}")
-    if action.split(":", 1)[0] not in {"kill", "error", "pause", "stop", "count"}:
+    if action.split(":", 1)[0] not in _ACTIONS:
         raise ValueError(f"unknown failpoint action {action!r}")
     _armed[name] = _Armed(action, nth)
 
@@ -140,6 +146,10 @@ def _act(name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif action == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
+    elif action == "interrupt":
+        os.kill(os.getpid(), signal.SIGINT)  # to the process: its main thread takes it
+    elif action == "raise":
+        raise getattr(builtins, argument)(f"failpoint {name}")
     elif action == "error":
         raise FailpointError(f"failpoint {name}")
     elif action == "pause":

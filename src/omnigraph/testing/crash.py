@@ -1,7 +1,9 @@
-"""The crash harness: kill a writer at a failpoint, kill its recovery too, check the promises.
+"""The crash harness: stop a writer at a failpoint, kill its recovery too, check the promises.
 
-A *pair* is a writer kind and a failpoint it reaches (the n-th time). The *scene* of a pair is a
-fresh graph in which a child process wrote until SIGKILL took it at the failpoint. A *trial* starts
+A *pair* is a writer kind and a failpoint it reaches (the n-th time), and how it is stopped there:
+by SIGKILL, or by SIGINT as Ctrl-C does. The *scene* of a pair is a fresh graph in which a child
+process wrote until the signal took it at the failpoint. A writer that was interrupted said what
+became of its write, and what it said must be true. A *trial* starts
 from a scene, optionally lets a second child recover until SIGKILL takes that one too, and then
 opens the graph and writes. What must be true at each step is in ``omnigraph.testing.promises``; a
 trial returns what was not.
@@ -18,14 +20,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import omnigraph
 from omnigraph.errors import GraphNotFound, OmnigraphError
 from omnigraph.graph import Graph
+from omnigraph.outcome import NOTHING
 from omnigraph.storage import failpoints
 from omnigraph.testing.children import child_environment
+from omnigraph.testing.crash_child import INTERRUPTED
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kinds
-from omnigraph.testing.promises import Expected, broken_promises, commit_ids, pending_operations
+from omnigraph.testing.promises import (
+    Expected,
+    audited_operations,
+    broken_promises,
+    commit_ids,
+    pending_operations,
+)
 
 CHILD_S_MAX = 120.0  # a child that takes longer is stuck, and that is a violation
 
@@ -37,9 +48,11 @@ class Pair:
     kind: str
     failpoint: str
     nth: int = 1
+    action: Literal["kill", "interrupt"] = "kill"
 
     def __str__(self) -> str:
-        return f"{self.kind} at {self.failpoint}@{self.nth}"
+        how = "" if self.action == "kill" else " (interrupted)"
+        return f"{self.kind} at {self.failpoint}@{self.nth}{how}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +71,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A graph as a killed writer left it: the commits before, the operations it left behind."""
+    """A graph as a stopped writer left it: the commits before, the operations it left behind or
+    undid itself, and what it told of its write if it was interrupted."""
 
     pair: Pair
     uri: str
     before: frozenset[str]
     left: frozenset[str]
+    told: str | None = None
     bystander: Graph | None = field(default=None, compare=False)  # open since before the kill
 
     @property
@@ -76,7 +91,7 @@ class Scene:
             if os.path.exists(self.uri):
                 shutil.copytree(self.uri, place)
             return replace(self, uri=place, bystander=None)
-        return kill_writer(self.pair, place)
+        return stop_writer(self.pair, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +100,7 @@ class Answer:
 
     error: str | None
     reached: dict[str, int]
+    told: str | None = None
 
 
 class Stuck(Exception):
@@ -105,15 +121,20 @@ def discover(kind: str, uri: str) -> list[Pair]:
     ]
 
 
-def kill_writer(pair: Pair, uri: str) -> Scene:
-    """Prepare a graph and let SIGKILL take a writer at its failpoint."""
+def stop_writer(pair: Pair, uri: str) -> Scene:
+    """Prepare a graph and let a signal take a writer at its failpoint."""
     kind = writer_kinds()[pair.kind]
     kind.prepare(uri)
     bystander = None if kind.opening_writes else _opened(uri)
     there = bystander is not None or kind.opening_writes
     before = commit_ids(uri, main_only=kind.deletes_branches) if there else frozenset()
-    _kill(["write", uri, pair.kind, "0"], pair.failpoint, pair.nth)
-    return Scene(pair, uri, before, frozenset(pending_operations(uri)), bystander)
+    arguments = ["write", uri, pair.kind, "0"]
+    if pair.action == "kill":
+        _kill(arguments, pair.failpoint, pair.nth)
+        return Scene(pair, uri, before, frozenset(pending_operations(uri)), None, bystander)
+    told = _interrupt(arguments, pair.failpoint, pair.nth)
+    left = frozenset(pending_operations(uri) | audited_operations(uri))
+    return Scene(pair, uri, before, left, told, bystander)
 
 
 def converge(scene: Scene) -> Trial:
@@ -161,7 +182,7 @@ def finish_child(child: subprocess.Popen[str]) -> Answer | None:
     if child.returncode != 0:
         raise Stuck(f"the child failed: {err.strip()}")
     told = json.loads(out)
-    return Answer(told["error"], told["reached"])
+    return Answer(told["error"], told["reached"], told.get("told"))
 
 
 def run_child(arguments: list[str], armed: str) -> Answer | None:
@@ -194,6 +215,15 @@ def _kill(arguments: list[str], failpoint: str, nth: int) -> None:
         raise Stuck(f"{failpoint}@{nth} was not reached, the child ended with {answer.error}")
 
 
+def _interrupt(arguments: list[str], failpoint: str, nth: int) -> str:
+    """What the child told of its write when Ctrl-C took it at the failpoint."""
+    answer = run_child(arguments, f"{failpoint}@{nth}=interrupt")
+    if answer is None or answer.error != INTERRUPTED or answer.told is None:
+        error = None if answer is None else answer.error
+        raise Stuck(f"{failpoint}@{nth} interrupted nothing, the child ended with {error}")
+    return answer.told
+
+
 def _opened(uri: str) -> Graph | None:
     """The graph, or None while there is none."""
     try:
@@ -221,7 +251,7 @@ def _writing_on(scene: Scene, graph: Graph | None, *, recovered: bool = True) ->
         target.graph = graph
         parts = kind.parts(graph, 0)
         done = all(parts.values())
-        found += _torn(parts)
+        found += _torn(parts) + _untrue(scene.told, done=done)
         if recovered and not kind.starts_damaged:
             found += broken_promises(scene.uri, expected)
     if not done:
@@ -231,6 +261,15 @@ def _writing_on(scene: Scene, graph: Graph | None, *, recovered: bool = True) ->
     if not all(parts.values()):
         found.append(f"the write after recovery was acknowledged and is not there: {parts}")
     return found + [f"in the end: {wrong}" for wrong in broken_promises(scene.uri, expected)]
+
+
+def _untrue(told: str | None, *, done: bool) -> list[str]:
+    """Whether the write is there is what an interrupted writer told, if it told anything."""
+    said_nothing = told is not None and NOTHING in told
+    said_done = told is not None and "was committed as" in told
+    if (said_nothing and done) or (said_done and not done):
+        return [f"the write is {'there' if done else 'not there'}; its writer told: {told}"]
+    return []
 
 
 def _torn(parts: dict[str, bool]) -> list[str]:

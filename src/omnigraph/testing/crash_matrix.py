@@ -1,7 +1,8 @@
 """All pairs, on as many processes as there are processors.
 
-``run_matrix`` kills every given pair once, and once more at each failpoint that its recovery
-reaches. ``sample`` chooses a fixed handful of pairs that touches every failpoint.
+``run_matrix`` stops every given pair once, and kills its recovery at each failpoint that it
+reaches. ``sample`` chooses a fixed handful of pairs that touches every failpoint; ``interrupted``
+gives the same pairs, stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ from omnigraph.testing.crash import (
     converge,
     discover,
     kill_recovery,
-    kill_writer,
+    stop_writer,
     write_on,
 )
 from omnigraph.testing.crash_kinds import writer_kinds
@@ -48,7 +49,7 @@ class Matrix:
 
     @property
     def failpoints(self) -> set[str]:
-        """Every failpoint at which something was killed."""
+        """Every failpoint at which something was stopped."""
         return {p.failpoint for p in self.pairs} | {t.second[0] for t in self.trials if t.second}
 
     def describe(self) -> str:
@@ -78,6 +79,11 @@ def sample(pairs: Sequence[Pair], count: int, seed: int = 3) -> list[Pair]:
     first = {pair.failpoint: pair for pair in sorted(shuffled, key=lambda pair: pair.nth)}
     rest = [pair for pair in shuffled if pair not in first.values()]
     return sorted([*first.values(), *rest][:count])
+
+
+def interrupted(pairs: Iterable[Pair]) -> list[Pair]:
+    """These pairs, stopped by SIGINT instead of SIGKILL."""
+    return [replace(pair, action="interrupt") for pair in pairs]
 
 
 def run_matrix(
@@ -112,7 +118,7 @@ def _try_pair(work: tuple[Pair, int, str, int | None]) -> list[Trial]:
     pair, number, place, second_kills_max = work
     with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as room:
         try:
-            scene = kill_writer(pair, f"{room}/scene")
+            scene = stop_writer(pair, f"{room}/scene")
             first = converge(scene.copied_to(f"{room}/once"))
             trials = [first]
             for n, second in enumerate(_chosen(first, number, second_kills_max)):
@@ -137,7 +143,7 @@ def _try_second(work: tuple[Pair, str, str]) -> Trial:
     pair, name, place = work
     with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as room:
         try:
-            return kill_recovery(kill_writer(pair, f"{room}/scene"), name)
+            return kill_recovery(stop_writer(pair, f"{room}/scene"), name)
         except (Stuck, OmnigraphError) as failure:
             return Trial(pair, (name, 1), (f"{type(failure).__name__}: {failure}",))
 

@@ -26,6 +26,7 @@ node City {
   name: String @key
   size: I32?
 }
+node Note { text: String }
 edge Knows: Person -> Person { since: I32? }
 edge LivesIn: Person -> City @card(0..1000)
 """
@@ -74,6 +75,28 @@ class Insert(WriterKind):
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {"node": f"new{number}" in ids(graph, "node:Person")}
+
+
+@writer_kind
+class InsertWithoutKey(WriterKind):
+    """Nodes of two types, one of them without a key: a repeated write would store it twice."""
+
+    name = "insert without a key"
+
+    def prepare(self, uri: str) -> None:
+        make_graph(uri)
+
+    def write(self, target: Target, number: int) -> None:
+        with target.graph.write(actor="writer") as w:
+            w.insert("Note", {"text": f"note{number}"})
+            w.insert("Person", {"name": f"new{number}"})
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        notes = [row["text"] for row in rows(graph, "node:Note")]
+        return {
+            "note": notes.count(f"note{number}") == 1,
+            "person": f"new{number}" in ids(graph, "node:Person"),
+        }
 
 
 def insert_neighbourhood(graph: Graph, number: int, branch: str) -> None:

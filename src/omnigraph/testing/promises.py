@@ -60,6 +60,11 @@ def pending_operations(uri: str) -> set[str]:
     return {name.partition(".")[0] for name in names if name.count(".") == 1}
 
 
+def audited_operations(uri: str) -> set[str]:
+    """The operations that recovery, of whichever process, has resolved."""
+    return {row.operation_id for row in read_audit(Repository(parse_location(uri)).tables)}
+
+
 def commit_ids(uri: str, *, main_only: bool = False) -> frozenset[str]:
     """The commits of every branch, or of main."""
     repository = Repository.open(parse_location(uri))

@@ -53,7 +53,7 @@ class Batch:
         self._committer = committer
         self._options = options
         self._blobs = blobs
-        start = committer.attempt(options.branch)
+        start = committer.begin(options.branch)
         self._schema = start.schema
         self._schema_hash = start.snapshot.schema_hash
         self._operations: list[Operation] = []

@@ -15,6 +15,7 @@ from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.tagging import create_tag, delete_tag
 from omnigraph.manifest.tags import Tag, all_tags
+from omnigraph.outcome import told
 from omnigraph.write.committing import WriteOptions
 from omnigraph.write.merge import Decisions, Merge, MergeOptions, MergeResult
 from omnigraph.write.merge_engine import ChooseEngine, in_process
@@ -31,6 +32,7 @@ class BranchMethods(WriteMethods):
         """The names of all branches."""
         return list(all_branches(self._repository.main.current()))
 
+    @told()
     def create_branch(self, name: str, from_: str = MAIN) -> Branch:
         """Fork a branch at a branch, a commit, a tag or a time.
 
@@ -40,6 +42,7 @@ class BranchMethods(WriteMethods):
         with deletion_noticed(self._repository, from_):
             return create_branch(self._repository, name, from_)
 
+    @told()
     def delete_branch(self, name: str) -> None:
         """Delete a branch with its own history.
 
@@ -48,6 +51,7 @@ class BranchMethods(WriteMethods):
         self._transaction.require_writable()
         delete_branch(self._repository, self._transaction.recovery, name)
 
+    @told()
     def protect_branch(
         self, name: str, protected: bool = True, *, merges_only: bool = False
     ) -> None:
@@ -68,6 +72,7 @@ class BranchMethods(WriteMethods):
         """All tags, by name."""
         return list(all_tags(self._repository.main.current()).values())
 
+    @told()
     def tag(
         self,
         name: str,
@@ -84,6 +89,7 @@ class BranchMethods(WriteMethods):
                 self._repository, name, target, force=force, actor=actor, message=message
             )
 
+    @told()
     def delete_tag(self, name: str) -> Tag:
         """Remove a tag."""
         self._transaction.require_writable()
@@ -91,6 +97,7 @@ class BranchMethods(WriteMethods):
 
     # -- merging -----------------------------------------------------------------------------------
 
+    @told()
     def merge(
         self,
         source: str,
@@ -142,6 +149,7 @@ class BranchMethods(WriteMethods):
 
     # -- undoing -----------------------------------------------------------------------------------
 
+    @told()
     def revert(
         self,
         commit_id: str,
@@ -166,6 +174,7 @@ class BranchMethods(WriteMethods):
             branch, self._undo().revert(commit_id, write, MergeOptions.of(decisions))
         )
 
+    @told()
     def cherry_pick(
         self,
         commit_id: str,
@@ -185,6 +194,7 @@ class BranchMethods(WriteMethods):
         work = self._undo().cherry_pick(commit_id, write, MergeOptions.of(decisions))
         return self._undone(branch, work)
 
+    @told()
     def restore(
         self,
         target: str,
@@ -203,6 +213,7 @@ class BranchMethods(WriteMethods):
         write = WriteOptions(branch, info, expected_head)
         return self._undone(branch, self._undo().restore(target, only, write))
 
+    @told()
     def reset(
         self,
         target: str,

@@ -109,6 +109,21 @@ class Committer:
     def __init__(self, repository: Repository, transaction: WriteTransaction) -> None:
         self._repository = repository
         self._transaction = transaction
+        self._entered: set[str] = set()  # branches, by incarnation, on which a write was begun
+
+    def begin(self, branch_name: str) -> Attempt:
+        """The start of a write that reads before it is run: its schema, to begin with.
+
+        What dead writers left is resolved first (R-9): an unfinished change of the schema may be
+        among it, and nothing that needs the new schema would ever get through otherwise.
+        """
+        self._enter(self._repository.branch(branch_name))
+        return self.attempt(branch_name)
+
+    def _enter(self, branch: Branch) -> None:
+        if branch.incarnation not in self._entered:
+            self._transaction.enter(branch)
+            self._entered.add(branch.incarnation)
 
     def attempt(self, branch_name: str) -> Attempt:
         branch = self._repository.branch(branch_name)
@@ -138,7 +153,7 @@ class Committer:
         retry: Callable[[], bool],
         digest: Callable[[], str],
     ) -> Outcome:
-        self._transaction.enter(self._repository.branch(options.branch))
+        self._enter(self._repository.branch(options.branch))
         key = None
         if options.idempotency_key is not None:
             key = (options.idempotency_key, digest())

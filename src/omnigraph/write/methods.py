@@ -21,6 +21,7 @@ from omnigraph.manifest.branches import all_branches
 from omnigraph.manifest.branching import create_branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
+from omnigraph.outcome import told
 from omnigraph.write.batch import Batch
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
@@ -70,11 +71,13 @@ class WriteMethods(Forgetting):
         self._transaction.require_writable()
         info = WriteInfo("write", actor, message, dict(metadata or {}))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
-        batch = Batch(self._committer(), options, self._blobs)
-        yield batch
-        if batch.commit() is not None:
-            self._tend(branch, batch.rows_written)
+        with told():
+            batch = Batch(self._committer(), options, self._blobs)
+            yield batch
+            if batch.commit() is not None:
+                self._tend(branch, batch.rows_written)
 
+    @told()
     def load(
         self,
         source: LoadSource,
@@ -114,7 +117,7 @@ class WriteMethods(Forgetting):
         missing = branch not in all_branches(self._repository.main.current())
         create_from = from_ if missing else None
         committer = self._committer()
-        start = committer.attempt(branch if create_from is None else create_from)
+        start = committer.begin(branch if create_from is None else create_from)
         load = self._open_load(spec, start, engine, create_from is not None)
         with closing(load):
             load.read()
@@ -128,6 +131,7 @@ class WriteMethods(Forgetting):
             self._tend(branch, load.rows_written)
         return replace(result, base_branch=from_, branch_created=create_from is not None)
 
+    @told()
     def mutate(
         self,
         query: str,

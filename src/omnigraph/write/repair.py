@@ -14,7 +14,14 @@ from omnigraph.commit.drift import TableDrift, find_drift
 from omnigraph.commit.operator import Operator
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.commit.uncovered import uncovered_drift
-from omnigraph.errors import Conflict, InvalidInput, OmnigraphError
+from omnigraph.errors import (
+    Conflict,
+    CorruptData,
+    Drift,
+    InvalidInput,
+    NotFound,
+    OmnigraphError,
+)
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
@@ -77,13 +84,18 @@ def repair(
         raise InvalidInput("force and restore need confirm", remedy="Say --confirm as well.")
     if force and restore:
         raise InvalidInput("force and restore exclude each other", remedy="Keep one of them.")
-    if confirm:
-        Operator(repository, transaction.recovery).recover()
+    _require_decided(repository, transaction, branch, resolve=confirm)
     done = []
     for pin in repository.snapshot(branch).pins.values():
         if pin.owner != branch.incarnation:
             continue
-        drift = uncovered_drift(repository, transaction.recovery.pending, branch, pin)
+        try:
+            drift = uncovered_drift(repository, transaction.recovery.pending, branch, pin)
+        except (CorruptData, NotFound) as problem:
+            here = Repaired(pin.key, pin.ref.version, pin.ref.version)
+            unread = replace(here, classification="unverifiable", action="refused")
+            done.append(replace(unread, error=problem.message))
+            continue
         if drift is None:
             done.append(Repaired(pin.key, pin.ref.version, pin.ref.version))
             continue
@@ -105,6 +117,22 @@ def repair(
         except OmnigraphError as problem:
             done.append(replace(found, action="refused", error=problem.message))
     return done
+
+
+def _require_decided(
+    repository: Repository, transaction: WriteTransaction, branch: Branch, *, resolve: bool
+) -> None:
+    """Refuse while an unfinished write of the branch cannot be resolved.
+
+    Nobody can say which versions are its doing: what looks like a change from outside may be half
+    of it.
+    """
+    problems = [*transaction.recovery.pending.unreadable(branch.incarnation).values()]
+    if not problems and resolve:
+        recovered = Operator(repository, transaction.recovery).recover()
+        problems += filter(None, [recovered.unresolved.get(branch.name)])
+    for problem in problems:
+        raise problem
 
 
 def _classify(store: TableStore, pin: TablePin, drift: TableDrift) -> Repaired:
@@ -169,6 +197,7 @@ def _act(
         return "restored"
     if not force:
         return "refused"
+    _require_foreign(pin, drift)
     operation = new_ulid()
     commit = Commit(
         commit_id=operation,
@@ -181,6 +210,18 @@ def _act(
     )
     _take_over(repository, branch, pin, drift, commit)
     return "forced"
+
+
+def _require_foreign(pin: TablePin, drift: TableDrift) -> None:
+    """Refuse to publish what an unfinished write of ours moved: it is a part of that write (R-5)."""
+    ours = sorted(operation for operation in drift.operations() if operation is not None)
+    if ours:
+        raise Drift(
+            f"{pin.key} holds a part of the unfinished write {ours[0]}, which was undone elsewhere",
+            remedy="Use --restore: it brings the published rows back. The others stay readable as "
+            f"version {drift.newest.version} of {pin.ref.dataset_path} until a cleanup.",
+            details={"type_key": pin.key, "operation_id": ours[0]},
+        )
 
 
 def _take_over(
@@ -204,7 +245,7 @@ def _take_over(
     operation = new_ulid() if commit is None else commit.commit_id
     requirements = Requirements(tables={pin.key: pin.ref})
     hit("repair.before_publish")
-    repository.manifest(branch).publish(
+    repository.manifest(branch).publish_told(
         Publication(operation, branch.name, requirements, (change,), commit)
     )
     hit("repair.after_publish")

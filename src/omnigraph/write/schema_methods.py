@@ -7,6 +7,7 @@ from typing import Any
 
 from omnigraph.commit.prepared import WriteInfo
 from omnigraph.manifest.rows import MAIN
+from omnigraph.outcome import told
 from omnigraph.schema import Plan
 from omnigraph.storage.columns import Fill
 from omnigraph.write.branch_methods import BranchMethods
@@ -35,6 +36,7 @@ class SchemaMethods(BranchMethods):
         )
         return plan_change(self._committer().attempt(branch), change).plan
 
+    @told()
     def apply_schema(
         self,
         schema: str,

@@ -189,7 +189,7 @@ def reset(
         head=now.commit_id,
     )
     hit("reset.before_publish")
-    published = repository.manifest(branch).publish(
+    published = repository.manifest(branch).publish_told(
         Publication(
             operation,
             branch.name,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from omnigraph import outcome
 from omnigraph.commit.leases import held
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import InvalidInput
@@ -19,6 +20,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.targets import resolve
+from omnigraph.outcome import told
 from omnigraph.read.fsck import CheckReport, check_graph
 from omnigraph.storage.compaction import rewrite_pieces
 from omnigraph.storage.indexing import Build, build_here
@@ -44,6 +46,7 @@ class UpkeepMethods(Forgetting):
         """Check every reference and every row of every branch; ``quick`` reads no rows."""
         return check_graph(self._repository, quick=quick)
 
+    @told()
     def upgrade(self, *, apply: bool = False) -> UpgradeReport:
         """Say which format every branch has and what is missing to the current one.
 
@@ -52,6 +55,7 @@ class UpkeepMethods(Forgetting):
         """
         if apply:
             self._transaction.require_writable()
+            outcome.works_in_steps()
         return upgrade(self._repository, apply=apply)
 
     def indexes(self, branch: str = MAIN) -> list[IndexReport]:
@@ -60,6 +64,7 @@ class UpkeepMethods(Forgetting):
         with deletion_noticed(self._repository, found):
             return list_indexes(self._repository, found)
 
+    @told()
     def build_indexes(self, branch: str = MAIN, *, engine: str = "local") -> list[IndexReport]:
         """Build the indexes that are missing or behind. Adds no commit and changes no answer."""
         self._transaction.require_writable()
@@ -68,6 +73,7 @@ class UpkeepMethods(Forgetting):
         with deletion_noticed(self._repository, found):
             return bring_up_to_date(self._repository, self._transaction, found, build)
 
+    @told()
     def drop_indexes(
         self, type_key: str, property: str | None = None, branch: str = MAIN
     ) -> list[IndexReport]:
@@ -80,6 +86,7 @@ class UpkeepMethods(Forgetting):
         with deletion_noticed(self._repository, found):
             return drop_indexes(self._repository, self._transaction, found, type_key, property)
 
+    @told()
     def cleanup(
         self,
         *,
@@ -95,10 +102,12 @@ class UpkeepMethods(Forgetting):
         """
         if confirm:
             self._transaction.require_writable()
+            outcome.works_in_steps()
         seconds = None if older_than is None else int(older_than.total_seconds())
         policy = Policy(keep, seconds)
         return cleanup(self._repository, self._transaction, policy, confirm=confirm)
 
+    @told()
     def purge(
         self,
         kind: str,
@@ -119,6 +128,7 @@ class UpkeepMethods(Forgetting):
         if not confirm:
             return purge.foretell()
         self._transaction.require_writable()
+        outcome.works_in_steps()
         try:
             return purge.run()
         finally:
@@ -136,6 +146,7 @@ class UpkeepMethods(Forgetting):
         with held(self._repository, pinned) as snapshot:
             yield snapshot
 
+    @told()
     def repair(
         self,
         branch: str = MAIN,
@@ -164,17 +175,22 @@ class UpkeepMethods(Forgetting):
                 actor=actor,
             )
 
+    @told()
     def backup(self, target: str | os.PathLike[str]) -> CopyReport:
         """Begin a backup in an empty place, or bring one up to date: only what is new is copied.
 
         A backup is a graph with all branches and their history. Writers go on meanwhile.
         """
+        outcome.works_in_steps()
         return backup(self._repository, parse_location(target))
 
+    @told()
     def clone(self, target: str | os.PathLike[str]) -> CopyReport:
         """Copy this graph, or this backup, to an empty place, where it goes its own way."""
+        outcome.works_in_steps()
         return clone(self._repository, parse_location(target))
 
+    @told()
     def optimize(self, branch: str = MAIN, *, engine: str = "local") -> list[Optimized]:
         """Compact small files and bring the indexes up to date, for every type of a branch.
 

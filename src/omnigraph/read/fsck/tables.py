@@ -46,7 +46,9 @@ class TableCheck:
         store, ref = self.repository.tables, self.pin.ref
         try:
             table = store.open(ref)
-            made = store.transaction(ref)
+            made = {store.transaction(ref).uuid or ""}
+            if self.pin.transaction not in made:
+                made |= self._made_source()
             rows = table.rows
             if not store.has_version(ref):
                 raise TableNotFound(f"version {ref.version} is gone")
@@ -55,14 +57,28 @@ class TableCheck:
         except OmnigraphError as problem:
             return None, [self.found(Damage.VERSION_UNREADABLE, problem.message)]
         problems = []
-        if (made.uuid or "") != self.pin.transaction:
-            message = f"it was made by transaction {made.uuid}, not {self.pin.transaction}"
+        if self.pin.transaction not in made:
+            message = f"it was made by transaction {min(made)}, not {self.pin.transaction}"
             problems.append(self.found(Damage.WRONG_VERSION, message))
         if rows != self.pin.rows:
             message = f"{rows} rows are stored, {self.pin.rows} were published"
             problems.append(self.found(Damage.ROW_COUNT, message))
         problems += self._bases(table)
         return table, problems
+
+    def _made_source(self) -> set[str]:
+        """Who made the version that this one is nothing but a fork of.
+
+        A reset publishes forks of older versions as they are, under the transactions of those. A
+        cleanup may have removed the older version since; then there is nothing to compare with.
+        """
+        store, ref = self.repository.tables, self.pin.ref
+        if ref.branch is None or store.fork_point(ref).version != ref.version:
+            return set()
+        source = store.fork_point(ref)
+        if not store.has_version(source):
+            return {self.pin.transaction}
+        return {store.transaction(source).uuid or ""}
 
     def _bases(self, table: PinnedTable) -> Iterator[Finding]:
         """Whether everything that the version shares is inside this very graph."""
