@@ -273,8 +273,8 @@ def _edges_after(
         yield as_array(change.final["src"])
     elif change.final is not None:
         unsettled = change.unsettled(["src"])
-        ids, sources = change.final["id"].to_pylist(), change.final["src"].to_pylist()
-        certain = dict(zip(ids, sources, strict=True))
+        ids = change.final["id"].to_pylist()
+        certain = dict(zip(ids, change.final["src"].to_pylist(), strict=True))
         yield pa.array([s for id, s in certain.items() if id not in unsettled], pa.string())
     if not change.replaces_all and stored.count(edge.key):
         found = stored.matching(edge.key, "src", sources, ["id", "src"])

@@ -147,7 +147,7 @@ class Decider:
             for name in SIDES
         }
         for at, clash in enumerate(clashes):
-            wanted = clash.decision.properties or clash.changed()
+            wanted = clash.decision.properties or clash.changed() - set(owner.key_properties)
             yield clash_conflict(
                 self.key,
                 clash.row.id,
