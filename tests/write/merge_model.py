@@ -30,6 +30,7 @@ TARGETS = {"edge:K": "node:P", "edge:L": "node:C"}
 CARD_MAX = 2
 RANGE_MAX = 2
 WIDE = 2**40
+_INSIDE = (None, *range(RANGE_MAX + 1))
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,8 @@ def broken(state: State, shape: Shape) -> Broken:
     for (key, id), row in state.items():
         if key == "node:P" and row["email"] is not None:
             holders[row["email"]].add(id)
-        if key == "node:P" and "range" in shape.changes and row["a"] is not None:
-            if not 0 <= row["a"] <= RANGE_MAX:
-                found.outside.add(id)
+        if key == "node:P" and "range" in shape.changes and row["a"] not in _INSIDE:
+            found.outside.add(id)
         if key.startswith("edge:"):
             for end, node in (("from", "node:P"), ("to", TARGETS[key])):
                 if (node, row[end]) not in state:
@@ -292,5 +292,3 @@ def _remove(state: State, key: Key) -> None:
             ends = {("node:P", row["from"]), (TARGETS[edge[0]], row["to"])}
             if key in ends:
                 del state[edge]
-
-

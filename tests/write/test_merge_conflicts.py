@@ -23,17 +23,14 @@ from tests.write.merge_model import (
     Broken,
     Key,
     Pair,
-    Shape,
     State,
     broken,
     random_pair,
     read,
-    write,
 )
 from tests.write.test_three_way import contested
 
-import omnigraph
-from omnigraph.errors import InvalidInput, MergeConflicts
+from omnigraph.errors import MergeConflicts
 from omnigraph.graph import Graph
 
 PAIRS = int(os.environ.get("OMNIGRAPH_TEST_MERGES", "6")) * 4

@@ -118,9 +118,7 @@ def expected(
     return {name: chosen[name] if name in disputed else cell["v"] for name, cell in found.items()}
 
 
-def expected_settled(
-    images: dict[str, Image], settled: Settled, strategy: Strategy | None
-) -> Any:
+def expected_settled(images: dict[str, Image], settled: Settled, strategy: Strategy | None) -> Any:
     """What a person decided, from the rules: property by property, the person first."""
     base, source, target = (images[name] for name in ("base", "source", "target"))
     named = {*settled.given, *settled.picks}

@@ -204,7 +204,9 @@ def check_counts(
     above = most > (most if high is None else high)
     wrong = np.flatnonzero((fewest < low) | above)
     counts = np.where(above, most, fewest)[wrong].tolist()
-    for source, count in sorted(zip(sources.take(pa.array(wrong)).to_pylist(), counts, strict=True)):
+    for source, count in sorted(
+        zip(sources.take(pa.array(wrong)).to_pylist(), counts, strict=True)
+    ):
         bound = f"max {high}" if high is not None and count > high else f"min {low}"
         problem = f"source {source!r} has {count} edges ({bound})"
         message = f"@card violation on edge {edge.name}: {problem}"

@@ -56,7 +56,6 @@ class TypeImage:
             return self.written_ids
         return pa.concat_arrays([self.written_ids, as_array(self.removed)])
 
-
     def unsettled(self, columns: Sequence[str]) -> set[str]:
         """Undecided ids whose values in these columns depend on the outcome, or that may go away.
 

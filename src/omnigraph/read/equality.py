@@ -90,9 +90,7 @@ def _is_list(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     types = pa.types
-    return bool(
-        types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
-    )
+    return bool(types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind))
 
 
 def _same_lists(left: pa.Array, right: pa.Array) -> Mask:

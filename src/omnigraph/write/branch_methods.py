@@ -109,8 +109,9 @@ class BranchMethods(WriteMethods):
         is contested for the target (``ours``) or the source (``theirs``), ``by_type`` for single
         types; ``resolutions`` decide single entities, and what they leave open stays a conflict.
         With ``level="entity"`` an entity that both changed is a conflict as a whole. ``dry_run``
-        tells what would happen (``outcome`` is ``conflicts`` if there are any). With ``delete_branch`` the source goes away after a success. ``engine`` is where a
-        merge is computed: ``local``, ``spark``, or ``auto``, by what the source has touched.
+        tells what would happen (``outcome`` is ``conflicts`` if there are any). With
+        ``delete_branch`` the source goes away after a success. ``engine`` is where a merge is
+        computed: ``local``, ``spark``, or ``auto``, by what the source has touched.
         """
         work = Merge(self._repository, source, target, self._merge_engine(engine))
         options = MergeOptions.of(decisions)

@@ -75,9 +75,7 @@ class InProcess:
         pass
 
 
-def type_image(
-    merge: TypeMerge, parts: Iterable[pa.Table | None], gone: pa.Array
-) -> TypeImage:
+def type_image(merge: TypeMerge, parts: Iterable[pa.Table | None], gone: pa.Array) -> TypeImage:
     """The change of one type: its rows, what goes away, and what is not decided."""
     import pyarrow as pa
 

@@ -128,7 +128,8 @@ def _holds(kind: PropertyType, value: Any) -> bool:
     if kind.scalar.family == "float":
         if math.isnan(value) or kind.scalar.name != "F32":
             return True
-        return abs(value) <= np.finfo(np.float32).max and float(np.float32(value)) == value
+        within = bool(abs(value) <= np.finfo(np.float32).max)
+        return within and float(np.float32(value)) == value
     physical = kind.arrow_type()
     limits = np.iinfo((physical.value_type if kind.is_list else physical).to_pandas_dtype())
     return bool(limits.min <= value <= limits.max)

@@ -144,14 +144,15 @@ def _settle(
         if images[side] is None:
             return _without(named)
         return Mix(dict(settled.picks), side) if named else Take(side)
-    start = next((name for name in ("target", "source", "base") if images[name] is not None), None)
+    preferred: tuple[SideName, ...] = ("target", "source", "base")
+    start = next((name for name in preferred if images[name] is not None), None)
     if start is None:
         return Keep()
     chosen = settled.take or strategy
     left = contested - named
     if left and chosen is None:
         return Clash(_kind(base), left)
-    taken: dict[str, SideName] = {name: "source" for name in theirs - named}
+    taken: dict[str, SideName] = dict.fromkeys(theirs - named, "source")
     if chosen is not None:
         taken |= dict.fromkeys(left, SIDE_OF[chosen])
     taken |= settled.picks
@@ -182,7 +183,7 @@ def _compared(
 
 
 def _mixed(theirs: frozenset[str]) -> Decision:
-    return Mix({name: "source" for name in sorted(theirs)}) if theirs else Keep()
+    return Mix(dict.fromkeys(sorted(theirs), "source")) if theirs else Keep()
 
 
 def _kind(base: Image) -> ConflictKind:

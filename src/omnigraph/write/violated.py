@@ -21,7 +21,7 @@ from omnigraph.write.conflicts import Entity, MergeConflict
 from omnigraph.write.three_way import ConflictKind
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _RULES: Final = {
     "endpoint": ConflictKind.ORPHAN_EDGE,
@@ -82,7 +82,8 @@ class Violated:
             if not chosen:
                 chosen = [id for other, id in violation.depends_on if other == key][:1]
         node: Entity = (f"node:{edge.source}", source)
-        for id in chosen or [None]:
+        named: list[str | None] = [*chosen] or [None]
+        for id in named:
             others = ((key, other) for other in (present if id in present else gone) if other != id)
             yield replace(violation, id=id, columns=("src",), related=(node, *others))
 
@@ -129,7 +130,9 @@ class Violated:
                 kind,
                 violation.message,
                 shown_names(owner, columns),
-                *(shown[name].of(at, columns) for name in ("base", "target", "source")),
+                base=shown["base"].of(at, columns),
+                ours=shown["target"].of(at, columns),
+                theirs=shown["source"].of(at, columns),
                 related=violation.related,
                 depends_on=violation.depends_on,
             )
