@@ -438,16 +438,19 @@ class MergeConflicts(Conflict):
     code = "merge_conflicts"
     retryable = False
     default_remedy = (
-        "Nothing was changed. Resolve the entities (--resolve FILE), choose a side "
-        "(--strategy ours|theirs), or merge by property (--level property)."
+        "Nothing was changed. Decide the entities one by one (--resolve FILE), or choose a side "
+        "(--strategy ours|theirs)."
     )
 
-    def __init__(self, doing: str, conflicts: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, doing: str, conflicts: Sequence[Mapping[str, Any]], *, remedy: str | None = None
+    ) -> None:
         found = [dict(conflict) for conflict in conflicts]
         first = "; ".join(str(conflict["message"]) for conflict in found[:3])
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         super().__init__(
             f"{doing}: {len(found)} conflict{'s' if len(found) > 1 else ''}: {first}{more}",
+            remedy=remedy,
             details={"merge_conflicts": found},
         )
         self.conflicts = found

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.write.test_merge_conflicts import check_pair
 from tests.write.test_merge_model import SCHEMA as MODEL_SCHEMA
 from tests.write.test_merge_model import Scene, steps
 
@@ -127,6 +128,13 @@ def test_a_random_history_merged_in_bulk_agrees_with_the_model(
         pass
 
 
+@pytest.mark.parametrize("seed", range(MERGES // 4))
+def test_a_report_of_a_merge_in_bulk_is_complete_and_can_be_decided(
+    seed: int, tmp_path: Path
+) -> None:
+    check_pair(f"bulk/{seed}", tmp_path / "g", BulkGraph.of)
+
+
 @pytest.mark.spark
 def test_a_merge_on_spark_does_the_same_as_one_in_process(
     tmp_path: Path, spark: SparkSession
@@ -151,6 +159,29 @@ def test_a_refused_merge_leaves_nothing_behind(tmp_path: Path) -> None:
         BulkGraph.of(graph).merge("dev")
     assert [conflict["kind"] for conflict in refused.value.conflicts] == ["unique_violation"]
     assert files(graph) == before
+
+
+def test_a_merge_in_bulk_that_nobody_decided_writes_nothing(tmp_path: Path) -> None:
+    """Its possible outcomes are checked all the same."""
+    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+    with graph.write() as w:
+        w.insert("Person", {"name": "ana", "email": "a@x"})
+        w.insert("Person", {"name": "bo"})
+    graph.create_branch("dev")
+    for branch, email in (("dev", "b@x"), ("main", "c@x")):
+        with graph.write(branch) as w:
+            w.update("Person", "ana", {"email": email})
+    with graph.write() as w:
+        w.update("Person", "bo", {"email": "b@x"})
+    before = files(graph)
+    with pytest.raises(MergeConflicts) as refused:
+        BulkGraph.of(graph).merge("dev")
+    found = refused.value.conflicts
+    assert [conflict["kind"] for conflict in found] == ["divergent_update", "unique_violation"]
+    assert files(graph) == before
+    with pytest.raises(MergeConflicts) as again:
+        graph.merge("dev")
+    assert again.value.conflicts == found
 
 
 def test_the_engine_follows_what_the_source_touched(

@@ -55,6 +55,8 @@ def test_case(case: dict[str, Any], museum: Path, tmp_path: Path) -> None:
             graph.merge("dev", **options)
         assert [shown(c, case) for c in caught.value.conflicts] == case["conflicts"]
         assert caught.value.details["merge_conflicts"] == caught.value.conflicts
+        assert preview.outcome == "conflicts"
+        check_told(case, caught.value)
         assert exported(graph) == before
         assert graph.snapshot().commit_id == heads[0]
         return
@@ -72,6 +74,22 @@ def test_case(case: dict[str, Any], museum: Path, tmp_path: Path) -> None:
     check_after(graph, case, before)
     changes = [(c.type_name, c.id, c.before, c.after) for c in graph.diff(heads[0], "main")]
     assert [(c.type_name, c.id, c.before, c.after) for c in preview.changes] == changes
+
+
+def check_told(case: dict[str, Any], error: MergeConflicts) -> None:
+    """What the report says besides kind, type and id."""
+    told = error.conflicts
+    if "properties" in case:
+        assert [c["properties"] for c in told] == case["properties"]
+    if "depends" in case:
+        depends = [[e["entity_id"] for e in c.get("depends_on", ())] for c in told]
+        assert depends == case["depends"]
+    known = ("--resolve", "--strategy", "--level property")
+    if "remedies" in case:
+        assert [flag for flag in known if flag in error.remedy] == case["remedies"]
+    for conflict in told:
+        for side in ("base", "ours", "theirs"):
+            assert conflict[side] is None or set(conflict[side]) >= set(conflict["properties"])
 
 
 def check_after(graph: Graph, case: dict[str, Any], before: str) -> None:

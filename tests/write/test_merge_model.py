@@ -104,7 +104,8 @@ class Scene:
             assert self.graph.merge(source, target, **options).commit is None
             return
         merged, conflicts = self._merged(base, theirs, ours, level, strategy)
-        assert preview.outcome == ("fast_forward" if base == ours else "merged")
+        done = "fast_forward" if base == ours else "merged"
+        assert preview.outcome == ("conflicts" if conflicts else done)
         assert preview.base_commit_id == base
         assert [(c.id, str(c.kind)) for c in preview.conflicts] == conflicts
         if conflicts:
@@ -129,12 +130,14 @@ class Scene:
             return
         undone = self.rng.choice(chain[:-1])
         before = self.parents[undone][0]
-        merged, conflicts = self._merged(undone, before, self.heads[branch], "entity", None)
+        level = self.rng.choice(["entity", "property"])
+        merged, conflicts = self._merged(undone, before, self.heads[branch], level, None)
+        options: dict[str, Any] = {"level": level}
         if conflicts:
             with pytest.raises(MergeConflicts):
-                self.graph.revert(undone, branch)
+                self.graph.revert(undone, branch, **options)
             return
-        if self.graph.revert(undone, branch) is None:
+        if self.graph.revert(undone, branch, **options) is None:
             assert merged == self.states[self.heads[branch]]
             return
         self.made(branch, merged)
@@ -142,7 +145,7 @@ class Scene:
     def pick(self, branch: str) -> None:
         picked = self.rng.choice([id for id in self._alive() if self.parents[id]])
         before, head = self.parents[picked][0], self.heads[branch]
-        merged, conflicts = self._merged(before, picked, head, "entity", "theirs")
+        merged, conflicts = self._merged(before, picked, head, "property", "theirs")
         assert not conflicts
         if self.graph.cherry_pick(picked, branch, strategy="theirs") is None:
             assert merged == self.states[head]

@@ -119,9 +119,11 @@ def test_both_changed_an_entity_under_different_schemas(graph: Graph) -> None:
     update(graph, "side", "ana", email="side@x")
     update(graph, "main", "ana", age=31)
     with pytest.raises(MergeConflicts) as refused:
-        graph.merge("side")
+        graph.merge("side", level="entity")
     assert [c["entity_id"] for c in refused.value.details["merge_conflicts"]] == ["ana"]
-    graph.merge("side", level="property")
+    (change,) = graph.merge("side", dry_run=True).changes
+    assert change.after == {"properties": {"age": 31, "mail": "side@x", "name": "ana"}}
+    graph.merge("side")
     assert entities(graph, "Person")["ana"] == {"age": 31, "mail": "side@x", "name": "ana"}
 
 

@@ -10,29 +10,52 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from omnigraph.manifest.ancestry import merge_base
-from omnigraph.write.three_way import Clash, Image, Keep, Level, Mix, Strategy, Take, decide
+from omnigraph.write.three_way import (
+    SIDE_OF,
+    Choice,
+    Clash,
+    Image,
+    Keep,
+    Level,
+    Mix,
+    Remove,
+    Settled,
+    SideName,
+    Strategy,
+    Take,
+    alternatives,
+    decide,
+)
 
 HISTORIES = int(os.environ.get("OMNIGRAPH_TEST_HISTORIES", "4000"))
 IMAGES: list[Image] = [None, *({"p": p, "q": q} for p in (0, 1, 2) for q in (0, 1, 2))]
 LEVELS: list[Level] = ["entity", "property"]
 STRATEGIES: list[Strategy | None] = [None, "ours", "theirs"]
+GIVEN = "given"
 
 
-def carried_out(decision: Any, source: Image, target: Image) -> Any:
+def carried_out(
+    decision: Any, base: Image, source: Image, target: Image, given: frozenset[str] = frozenset()
+) -> Any:
     """What becomes of the entity; a string names the conflict."""
+    images = {"base": base, "source": source, "target": target}
     if isinstance(decision, Keep):
         return target
+    if isinstance(decision, Remove):
+        return None
     if isinstance(decision, Take):
-        return source
+        return images[decision.side]
     if isinstance(decision, Mix):
-        assert source is not None
-        assert target is not None
-        return {**target, **{name: source[name] for name in decision.properties}}
+        start = images[decision.start]
+        assert start is not None
+        taken = {name: (images[side] or {})[name] for name, side in decision.taken.items()}
+        return {**start, **taken, **dict.fromkeys(given, GIVEN)}
     assert isinstance(decision, Clash)
     return str(decision.kind)
 
@@ -60,38 +83,87 @@ def by_the_table(base: Image, source: Image, target: Image) -> Any:
     return z if y == z else "divergent_insert"
 
 
+def cells(base: Image, source: Image, target: Image) -> dict[str, Any]:
+    """B-22 for every property by itself, for an entity that both sides have."""
+    assert source is not None
+    assert target is not None
+    return {
+        name: by_the_table(
+            {"v": None if base is None else base[name]}, {"v": source[name]}, {"v": target[name]}
+        )
+        for name in target
+    }
+
+
+def contested(base: Image, source: Image, target: Image) -> set[str]:
+    if source is None or target is None:
+        return set()
+    return {name for name, cell in cells(base, source, target).items() if isinstance(cell, str)}
+
+
 def expected(
     base: Image, source: Image, target: Image, level: Level, strategy: Strategy | None
 ) -> Any:
+    """A strategy decides what is contested, at every level; without one the level says what is."""
     plain = by_the_table(base, source, target)
     if not isinstance(plain, str):
         return plain
-    if level == "property" and source is not None and target is not None:
-        result: dict[str, Any] = {}
-        for name in ("p", "q"):
-            x = None if base is None else base[name]
-            cell = by_the_table({"v": x}, {"v": source[name]}, {"v": target[name]})
-            if isinstance(cell, str):
-                if strategy is None:
-                    return plain
-                cell = {"v": (source if strategy == "theirs" else target)[name]}
-            result[name] = cell["v"]
-        return result
-    if strategy is None:
+    if source is None or target is None:
+        return plain if strategy is None else source if strategy == "theirs" else target
+    found = cells(base, source, target)
+    disputed = contested(base, source, target)
+    if strategy is None and (disputed or level == "entity"):
         return plain
-    return source if strategy == "theirs" else target
+    chosen = source if strategy == "theirs" else target
+    return {name: chosen[name] if name in disputed else cell["v"] for name, cell in found.items()}
+
+
+def expected_settled(images: dict[str, Image], settled: Settled, strategy: Strategy | None) -> Any:
+    """What a person decided, from the rules: property by property, the person first."""
+    base, source, target = (images[name] for name in ("base", "source", "target"))
+    named = {*settled.given, *settled.picks}
+    if settled.take == "delete":
+        return None
+    if any(images[side] is None for side in settled.picks.values()):
+        return "delete_vs_update" if settled.given else None
+    disputed = contested(base, source, target)
+    chosen = SIDE_OF.get(settled.take or "")
+    if chosen and (not disputed or images[chosen] is None):
+        whole = images[chosen]
+        if whole is None:
+            return "delete_vs_update" if named else None
+        result = dict(whole)
+    else:
+        side = chosen or (SIDE_OF[strategy] if strategy else None)
+        if disputed - named and side is None:
+            return "divergent_insert" if base is None else "divergent_update"
+        if source is None or target is None:
+            start = next((image for image in (target, source, base) if image is not None), None)
+            if start is None:
+                return None
+            result = dict(start)
+        else:
+            result = {}
+            for name, cell in cells(base, source, target).items():
+                if not isinstance(cell, str):
+                    result[name] = cell["v"]
+                elif name not in named:
+                    result[name] = (images[side or ""] or {})[name]
+    for name, picked in settled.picks.items():
+        result[name] = (images[picked] or {})[name]
+    return {**result, **dict.fromkeys(settled.given, GIVEN)}
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_b22_every_cell_of_the_truth_table(level: Level, strategy: Strategy | None) -> None:
-    cells = 0
+    count = 0
     for base, source, target in itertools.product(IMAGES, repeat=3):
         found = decide(base, source, target, level=level, strategy=strategy)
         wanted = expected(base, source, target, level, strategy)
-        assert carried_out(found, source, target) == wanted, (base, source, target)
-        cells += 1
-    assert cells == len(IMAGES) ** 3
+        assert carried_out(found, base, source, target) == wanted, (base, source, target)
+        count += 1
+    assert count == len(IMAGES) ** 3
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -103,8 +175,8 @@ def test_merging_a_side_with_itself_changes_nothing(level: Level) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_where_nothing_conflicts_the_direction_does_not_matter(level: Level) -> None:
     for base, one, two in itertools.product(IMAGES, repeat=3):
-        forth = carried_out(decide(base, one, two, level=level), one, two)
-        back = carried_out(decide(base, two, one, level=level), two, one)
+        forth = carried_out(decide(base, one, two, level=level), base, one, two)
+        back = carried_out(decide(base, two, one, level=level), base, two, one)
         assert forth == back
 
 
@@ -115,8 +187,67 @@ def test_a_strategy_leaves_no_conflict() -> None:
             assert not isinstance(found, Clash)
 
 
+def settlements() -> Iterator[Settled]:
+    """Every way to decide an entity: as a whole, property by property, with values, in part."""
+    takes: list[Choice | None] = [None, "ours", "theirs", "base", "delete"]
+    sides: list[SideName | None] = [None, "target", "source", "base"]
+    for take, p, q in itertools.product(takes, [*sides, GIVEN], [*sides, GIVEN]):
+        chosen = {name: side for name, side in (("p", p), ("q", q)) if side is not None}
+        given = frozenset(name for name, side in chosen.items() if side == GIVEN)
+        picks = {name: side for name, side in chosen.items() if side != GIVEN}
+        if take is not None or chosen:
+            yield Settled(take, picks, given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_a_person_decided_counts_and_the_rest_stays_open(strategy: Strategy | None) -> None:
+    for base, source, target in itertools.product(IMAGES[:6], repeat=3):
+        images = {"base": base, "source": source, "target": target}
+        for settled in settlements():
+            found = decide(base, source, target, strategy=strategy, settled=settled)
+            wanted = expected_settled(images, settled, strategy)
+            got = carried_out(found, base, source, target, settled.given)
+            assert got == wanted, (images, settled)
+            if isinstance(found, Clash) and found.properties:
+                assert found.properties == contested(base, source, target) - {
+                    *settled.given,
+                    *settled.picks,
+                }
+
+
+def test_a_partial_resolution_leaves_the_other_property_open() -> None:
+    images = {"p": 0, "q": 0}, {"p": 1, "q": 1}, {"p": 2, "q": 2}
+    found = decide(*images, settled=Settled(given=frozenset({"p"})))
+    assert found == Clash(found.kind, frozenset({"q"}))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_strategy_overwrites_nothing_that_one_side_alone_changed(level: Level) -> None:
+    base, source, target = {"p": 0, "q": 0}, {"p": 1, "q": 0}, {"p": 2, "q": 2}
+    found = decide(base, source, target, level=level, strategy="theirs")
+    assert carried_out(found, base, source, target) == {"p": 1, "q": 2}
+
+
+def test_the_possible_outcomes_of_a_clash_are_those_of_taking_a_side() -> None:
+    for base, source, target in itertools.product(IMAGES, repeat=3):
+        if not isinstance(decide(base, source, target, level="entity"), Clash):
+            continue
+        options = alternatives(base, source, target)
+        outcomes = [carried_out(option, base, source, target) for option in options]
+        for take in ("ours", "theirs"):
+            settled = Settled(take)  # type: ignore[arg-type]
+            chosen = decide(base, source, target, settled=settled)
+            assert carried_out(chosen, base, source, target) in outcomes
+            by_strategy = decide(base, source, target, strategy=take)  # type: ignore[arg-type]
+            assert carried_out(by_strategy, base, source, target) in outcomes
+
+
 def test_the_properties_in_conflict_are_named() -> None:
-    clash = decide({"p": 0, "q": 0}, {"p": 1, "q": 1}, {"p": 2, "q": 1}, level="property")
+    for level in LEVELS:
+        found = decide({"p": 0, "q": 0}, {"p": 1, "q": 0}, {"p": 2, "q": 1}, level=level)
+        assert found == Clash(found.kind, frozenset({"p"}))  # type: ignore[union-attr]
+
+    clash = decide({"p": 0, "q": 0}, {"p": 1, "q": 1}, {"p": 2, "q": 1})
     assert clash == Clash(clash.kind, frozenset({"p"}))  # type: ignore[union-attr]
 
 
@@ -172,7 +303,8 @@ class History:
         if not self.parents[undone]:
             return
         before = self.parents[undone][0]
-        merged = self._merged(undone, before, self.heads[branch], "entity", None)
+        level = self.rng.choice(LEVELS)
+        merged = self._merged(undone, before, self.heads[branch], level, None)
         if merged is None:
             return
         if undone == self.heads[branch]:
@@ -188,9 +320,7 @@ class History:
         conflicts = 0
         for id in x.keys() | y.keys() | z.keys():
             images = (x.get(id), y.get(id), z.get(id))
-            found = carried_out(
-                decide(*images, level=level, strategy=strategy), images[1], images[2]
-            )
+            found = carried_out(decide(*images, level=level, strategy=strategy), *images)
             assert found == expected(*images, level, strategy), images
             conflicts += isinstance(found, str)
             if found is not None:

@@ -28,7 +28,7 @@ app = Noun("Create, list, merge and delete branches.")
 
 NameArgument = Annotated[str, argument(metavar="NAME", help="The branch.")]
 LevelOption = Annotated[
-    str, option("--level", metavar="LEVEL", help="Merge by entity or by property.")
+    str, option("--level", metavar="LEVEL", help="Merge by property or by entity.")
 ]
 StrategyOption = Annotated[
     list[str] | None,
@@ -116,7 +116,7 @@ def merge(
     target: Annotated[
         str, option("--into", metavar="BRANCH", help="The branch to merge into.")
     ] = "main",
-    level: LevelOption = "entity",
+    level: LevelOption = "property",
     strategy: StrategyOption = None,
     resolve: ResolveOption = None,
     dry_run: Annotated[
@@ -185,6 +185,9 @@ def decisions(level: str, strategy: list[str] | None, resolve: str | None) -> An
 def _lines(result: MergeResult) -> list[str]:
     done = "would merge" if result.dry_run else "merged"
     lines = [f"{done} {result.source} into {result.target}: {result.outcome}"]
+    if result.conflicts:
+        found = f"{len(result.conflicts)} conflict{'s' if len(result.conflicts) > 1 else ''}"
+        lines = [f"cannot merge {result.source} into {result.target}: {found}"]
     lines += [f"conflict {c.kind}: {c.message}" for c in result.conflicts]
     lines += [line for change in result.changes for line in change_lines(change)]
     if not result.checked:

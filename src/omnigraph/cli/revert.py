@@ -20,7 +20,7 @@ def revert(
     commit_id: CommitArgument,
     uri: UriOption = None,
     branch: BranchOption = "main",
-    level: LevelOption = "entity",
+    level: LevelOption = "property",
     strategy: StrategyOption = None,
     resolve: ResolveOption = None,
     message: MessageOption = None,

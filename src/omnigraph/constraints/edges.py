@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.constraints.image import (
     Image,
@@ -43,7 +44,8 @@ def check_written_edges(edge: EdgeType, image: Image, stored: StoredTypes, repor
         return
     for column, node_key in ends(edge):
         nodes = image.get(node_key, _NOTHING)
-        check_end(edge, column, node_key, rows, nodes, stored, report)
+        unsettled = image[edge.key].unsettled([column])
+        check_end(edge, column, node_key, rows, nodes, stored, report, unsettled)
 
 
 def check_end(
@@ -54,6 +56,7 @@ def check_end(
     nodes: TypeImage,
     stored: StoredTypes,
     report: Report,
+    unsettled: Collection[str] = (),
 ) -> None:
     """One end of written edges; ``nodes`` is what the write does to the nodes it points to."""
     import pyarrow.compute as pc
@@ -63,10 +66,14 @@ def check_end(
     if not len(missing):
         return
     marked = pc.indices_nonzero(pc.is_in(rows[column], value_set=missing))
-    report.extend(
-        (_orphan(edge, column, node_key, rows, at, report) for at in marked.to_pylist()),
-        len(marked),
-    )
+    maybe = _uncertain(nodes)
+
+    def orphan(at: int) -> Violation:
+        id, end = rows["id"][at].as_py(), rows[column][at].as_py()
+        depends = _depends((edge.key, id, unsettled), (node_key, end, maybe))
+        return _orphan(edge, column, node_key, id, end, "", depends, report.place(rows, at))
+
+    report.extend((orphan(at) for at in marked.to_pylist()), len(marked))
 
 
 def _existing(nodes: TypeImage, node_key: str, wanted: pa.Array, stored: StoredTypes) -> pa.Array:
@@ -74,32 +81,57 @@ def _existing(nodes: TypeImage, node_key: str, wanted: pa.Array, stored: StoredT
     import pyarrow as pa
 
     open_ = without(wanted, nodes.written_ids)
+    written = without(nodes.written_ids, nodes.uncertain)
     if nodes.replaces_all:
-        return nodes.written_ids
+        return written
     found = without(present(stored, node_key, open_), nodes.removed)
-    return pa.concat_arrays([nodes.written_ids, found])
+    return pa.concat_arrays([written, found])
 
 
 def _orphan(
-    edge: EdgeType, column: str, node_key: str, rows: pa.Table, at: int, report: Report
+    edge: EdgeType,
+    column: str,
+    node_key: str,
+    id: str,
+    end: str,
+    why: str,
+    depends: tuple[tuple[str, str], ...],
+    place: tuple[str | None, int | None] = (None, None),
 ) -> Violation:
-    end, id = rows[column][at].as_py(), rows["id"][at].as_py()
     name = node_key.partition(":")[2]
-    message = f"edge {edge.name}: {column} {end!r} not found in {name}"
-    return Violation("endpoint", message, edge.key, id, column, *report.place(rows, at))
+    message = f"edge {edge.name}: {column} {end!r} not found in {name}{why}"
+    related = ((node_key, end),)
+    return Violation(
+        "endpoint", message, edge.key, id, column, *place, related=related, depends_on=depends
+    )
+
+
+def _uncertain(nodes: TypeImage) -> frozenset[str]:
+    return frozenset() if nodes.uncertain is None else frozenset(nodes.uncertain.to_pylist())
+
+
+def _depends(*entities: tuple[str, str, Collection[str]]) -> tuple[tuple[str, str], ...]:
+    """Those of the entities that are among the ids whose outcome is open."""
+    return tuple((key, id) for key, id, open_ids in entities if id in open_ids)
 
 
 def check_vanished_nodes(
     schema: AcceptedSchema, node_key: str, image: Image, stored: StoredTypes, report: Report
 ) -> None:
     """No edge that stays points to a node that goes away."""
-    gone = vanished(image[node_key], node_key, stored)
+    import pyarrow as pa
+
+    nodes = image[node_key]
+    gone = vanished(nodes, node_key, stored)
+    if nodes.uncertain is not None:
+        gone = pa.concat_arrays([gone, nodes.uncertain])
     if not len(gone):
         return
     for edge, column in incident(schema, node_key):
         change = image.get(edge.key, _NOTHING)
         if not change.replaces_all and stored.count(edge.key):
-            check_left_behind(edge, column, node_key, gone, change, stored, report)
+            maybe = _uncertain(nodes)
+            check_left_behind(edge, column, node_key, gone, change, stored, report, maybe)
 
 
 def check_left_behind(
@@ -110,26 +142,18 @@ def check_left_behind(
     change: TypeImage,
     stored: StoredTypes,
     report: Report,
+    uncertain: Collection[str] = (),
 ) -> None:
     """No stored edge of one type that stays has one of the gone nodes at this end."""
     found = stored.matching(edge.key, column, gone, ["id", column])
     kept = without(as_array(found["id"]), change.superseded)
     left = found.filter(_is_in(found["id"], kept))
-    name = node_key.partition(":")[2]
-    report.extend(
-        (
-            Violation(
-                "endpoint",
-                f"edge {edge.name}: {column} {end!r} not found in {name}: "
-                f"edge {id!r} still needs it",
-                edge.key,
-                id,
-                column,
-            )
-            for id, end in _pairs(left, column)
-        ),
-        left.num_rows,
-    )
+
+    def orphan(id: str, end: str) -> Violation:
+        why, depends = f": edge {id!r} still needs it", _depends((node_key, end, uncertain))
+        return _orphan(edge, column, node_key, id, end, why, depends)
+
+    report.extend((orphan(id, end) for id, end in _pairs(left, column)), left.num_rows)
 
 
 def vanished(nodes: TypeImage, node_key: str, stored: StoredTypes) -> pa.Array:
@@ -150,29 +174,76 @@ def check_cardinality(edge: EdgeType, image: Image, stored: StoredTypes, report:
     sources = _touched(edge, image, change, replaced, stored)
     if not len(sources):
         return
-    check_counts(edge, sources, _edges_after(edge, change, sources, stored), report)
+    nodes = image.get(f"node:{edge.source}", _NOTHING)
+    perhaps = _perhaps(edge, change, nodes)
+    check_counts(edge, sources, _edges_after(edge, change, sources, stored), report, perhaps)
+
+
+@dataclass(frozen=True)
+class Perhaps:
+    """Edges that may count or not, as their ``src``, and what each source's count depends on."""
+
+    sources: pa.Array
+    depends_on: Mapping[str, tuple[tuple[str, str], ...]]
 
 
 def check_counts(
-    edge: EdgeType, sources: pa.Array, columns: Iterable[pa.Array], report: Report
+    edge: EdgeType,
+    sources: pa.Array,
+    columns: Iterable[pa.Array],
+    report: Report,
+    perhaps: Perhaps | None = None,
 ) -> None:
     """Every one of these sources occurs as often as is allowed in the ``src`` columns together."""
     import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     low, high = edge.cardinality.low, edge.cardinality.high
-    total = np.zeros(len(sources), dtype=np.int64)
-    for column in columns:
-        positions = pc.index_in(column, value_set=sources).drop_null().to_numpy()
-        total += np.bincount(positions, minlength=len(sources))
-    wrong = np.flatnonzero((total < low) | (total > (total if high is None else high)))
-    offenders = sources.take(pa.array(wrong)).to_pylist()
-    for source, count in sorted(zip(offenders, total[wrong].tolist(), strict=True)):
+    fewest = sum((_occurrences(column, sources) for column in columns), np.zeros(len(sources), int))
+    most = fewest if perhaps is None else fewest + _occurrences(perhaps.sources, sources)
+    above = most > (most if high is None else high)
+    wrong = np.flatnonzero((fewest < low) | above)
+    counts = np.where(above, most, fewest)[wrong].tolist()
+    for source, count in sorted(
+        zip(sources.take(pa.array(wrong)).to_pylist(), counts, strict=True)
+    ):
         bound = f"max {high}" if high is not None and count > high else f"min {low}"
         problem = f"source {source!r} has {count} edges ({bound})"
         message = f"@card violation on edge {edge.name}: {problem}"
-        report.add(Violation("cardinality", message, edge.key, source))
+        depends = () if perhaps is None else perhaps.depends_on.get(source, ())
+        report.add(Violation("cardinality", message, edge.key, source, depends_on=depends))
+
+
+def _occurrences(column: pa.Array, sources: pa.Array) -> Any:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    positions = pc.index_in(column, value_set=sources).drop_null().to_numpy()
+    return np.bincount(positions, minlength=len(sources))
+
+
+def _perhaps(edge: EdgeType, change: TypeImage, nodes: TypeImage) -> Perhaps | None:
+    """The undecided edges of each source that may count, each once per source."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    node_key = f"node:{edge.source}"
+    depends: dict[str, list[tuple[str, str]]] = {}
+    found: list[str] = []
+    unsettled = change.unsettled([SRC])
+    if unsettled and change.final is not None:
+        chosen = pa.array(sorted(unsettled), pa.string())
+        rows = change.final.filter(pc.is_in(change.final["id"], value_set=chosen))
+        pairs = set(zip(rows["id"].to_pylist(), rows[SRC].to_pylist(), strict=True))
+        for id, source in sorted(pairs):
+            found.append(source)
+            depends.setdefault(source, []).append((edge.key, id))
+    for id in sorted(_uncertain(nodes)):
+        depends.setdefault(id, []).append((node_key, id))
+    if not depends:
+        return None
+    entities = {source: tuple(items) for source, items in depends.items()}
+    return Perhaps(pa.array(found, pa.string()), entities)
 
 
 def _replaced_edges(edge: EdgeType, change: TypeImage, stored: StoredTypes) -> pa.Array:
@@ -197,9 +268,16 @@ def _touched(
 def _edges_after(
     edge: EdgeType, change: TypeImage, sources: pa.Array, stored: StoredTypes
 ) -> Iterator[pa.Array]:
-    """The ``src`` columns of all edges of these sources when the write is done."""
-    if change.final is not None:
+    """The ``src`` columns of all edges of these sources that surely exist when it is done."""
+    import pyarrow as pa
+
+    if change.final is not None and change.undecided is None:
         yield as_array(change.final[SRC])
+    elif change.final is not None:
+        unsettled = change.unsettled([SRC])
+        ids = change.final["id"].to_pylist()
+        certain = dict(zip(ids, change.final[SRC].to_pylist(), strict=True))
+        yield pa.array([s for id, s in certain.items() if id not in unsettled], pa.string())
     if not change.replaces_all and stored.count(edge.key):
         found = stored.matching(edge.key, SRC, sources, ["id", SRC])
         kept = without(as_array(found["id"]), change.superseded)

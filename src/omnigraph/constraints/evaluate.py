@@ -27,12 +27,14 @@ def evaluate(
     *,
     cascaded: bool = False,
     rows_checked: bool = False,
+    ids_known: bool = False,
 ) -> None:
     """Add every violation to ``report``.
 
     ``cascaded`` says that the edges of removed nodes are in the image already, so that nothing can
     still point to them. ``rows_checked`` says that the rules about single entities were checked
     elsewhere, with their violations in ``report``: then rows need no more than their keys.
+    ``ids_known`` says that every row has its id, even where a required value is missing.
     """
     types = [schema.type(key) for key in sorted(image)]
     for owner in types:
@@ -40,7 +42,7 @@ def evaluate(
         if rows is not None and not rows_checked:
             check_required(owner, rows, report)
             check_values(owner, rows, report)
-    if "required" in report.rules:
+    if "required" in report.rules and not ids_known:
         return  # rows without their key have no id, so nothing more can be said about them
     for owner in types:
         check_ids(owner, image[owner.key], stored, report)

@@ -21,6 +21,10 @@ class TypeImage:
     ``replaces_all`` makes the rows the whole population. ``must_be_new`` forbids ids that are
     stored; ``fresh`` says that all ids were just made, so that none can be. ``last_wins`` allows an
     id to be given twice; otherwise that is a violation.
+
+    ``undecided`` are ids of which it is not known yet what becomes of them: ``rows`` has one row
+    for each possible outcome, and those that may also go away are in ``uncertain``. Then the checks
+    report what is wrong in any combination of outcomes.
     """
 
     rows: pa.Table | None = None
@@ -29,11 +33,15 @@ class TypeImage:
     must_be_new: bool = False
     fresh: bool = False
     last_wins: bool = True
+    undecided: pa.Array | None = None
+    uncertain: pa.Array | None = None
 
     @cached_property
     def final(self) -> pa.Table | None:
-        """The rows as they will be stored: of rows with one id the last."""
-        return None if self.rows is None else last_per_id(self.rows)
+        """The rows as they will be stored: of rows with one id the last, or all if undecided."""
+        if self.rows is None or self.undecided is not None:
+            return self.rows
+        return last_per_id(self.rows)
 
     @cached_property
     def written_ids(self) -> pa.Array:
@@ -47,6 +55,24 @@ class TypeImage:
         if self.removed is None:
             return self.written_ids
         return pa.concat_arrays([self.written_ids, as_array(self.removed)])
+
+    def unsettled(self, columns: Sequence[str]) -> set[str]:
+        """Undecided ids whose values in these columns depend on the outcome, or that may go away.
+
+        A rule over these columns that is broken by any other id is broken whatever is decided.
+        """
+        import pyarrow.compute as pc
+
+        if self.undecided is None or self.rows is None:
+            return set()
+        found = set() if self.uncertain is None else set(self.uncertain.to_pylist())
+        rows = self.rows.filter(pc.is_in(self.rows["id"], value_set=self.undecided))
+        first: dict[str, str] = {}
+        values = zip(*(rows[name].to_pylist() for name in columns), strict=True)
+        for id, value in zip(rows["id"].to_pylist(), values, strict=True):
+            if first.setdefault(id, repr(value)) != repr(value):
+                found.add(id)
+        return found
 
 
 Image = Mapping[str, TypeImage]

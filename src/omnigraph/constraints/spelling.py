@@ -81,5 +81,9 @@ def shown_value(owner: NodeType | EdgeType, rows: pa.Table, name: str, at: int) 
     value = column[0].as_py()
     if declared is not None and declared.type.scalar.family in ("date", "datetime"):
         value = declared.type.produce(value)
-    text = repr(value)
+    return shortened(repr(value))
+
+
+def shortened(text: str) -> str:
+    """A text cut where it is long."""
     return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"

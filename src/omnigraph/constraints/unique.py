@@ -6,7 +6,8 @@ which one may be stored already. A tuple with a null in it never conflicts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.constraints.image import StoredTypes, TypeImage, present
@@ -55,14 +56,35 @@ def check_unique(
     if image.rows is None or not image.rows.num_rows:
         return
     for columns in owner.unique:
-        check_repeated(owner, columns, image.rows, report)
+        unsettled = image.unsettled(columns)
+        rows = image.rows
+        if image.undecided is not None:
+            rows = _once_per_id(owner, columns, rows, unsettled)
+        check_repeated(owner, columns, rows, report, unsettled)
         if not image.replaces_all and stored.count(owner.key):
             assert image.final is not None
-            check_taken(owner, columns, image.final, image.superseded, stored, report)
+            final = image.final if image.undecided is None else rows
+            check_taken(owner, columns, final, image.superseded, stored, report, unsettled)
+
+
+def _once_per_id(
+    owner: NodeType | EdgeType, columns: tuple[str, ...], rows: pa.Table, unsettled: set[str]
+) -> pa.Table:
+    """Rows of which none has the id and the tuple of another one: outcomes of one entity.
+
+    What is certain comes first, so that the rest is compared with it.
+    """
+    ids, keys = rows["id"].to_pylist(), tuple_keys(owner, columns, rows).to_pylist()
+    first = {pair: at for at, pair in reversed(list(enumerate(zip(ids, keys, strict=True))))}
+    return rows.take(sorted(first.values(), key=lambda at: (ids[at] in unsettled, at)))
 
 
 def check_repeated(
-    owner: NodeType | EdgeType, columns: tuple[str, ...], rows: pa.Table, report: Report
+    owner: NodeType | EdgeType,
+    columns: tuple[str, ...],
+    rows: pa.Table,
+    report: Report,
+    unsettled: Collection[str] = (),
 ) -> None:
     """A tuple that two written rows have."""
     title, name = _title(owner, columns)
@@ -71,9 +93,9 @@ def check_repeated(
         other, where = rows["id"][first].as_py(), _also(report, rows, first)
         return f"{title}: {_shown(owner, rows, columns, at)} is also in {other!r}{where}"
 
-    _report(
-        report, "unique", owner, rows, _repeats(tuple_keys(owner, columns, rows)), repeated, name
-    )
+    pairs = _repeats(tuple_keys(owner, columns, rows))
+    others = Others(columns, rows["id"], unsettled)
+    _report(report, "unique", owner, rows, pairs, repeated, name, others)
 
 
 def _title(owner: NodeType | EdgeType, columns: tuple[str, ...]) -> tuple[str, str]:
@@ -88,6 +110,7 @@ def check_taken(
     superseded: pa.Array,
     stored: StoredTypes,
     report: Report,
+    unsettled: Collection[str] = (),
 ) -> None:
     """A final tuple that a stored entity has, which this write neither replaces nor removes."""
     import pyarrow.compute as pc
@@ -109,7 +132,8 @@ def check_taken(
         shown, id = _shown(owner, final, columns, at), found["id"][other].as_py()
         return f"{title}: {shown} is also in {id!r}"
 
-    _report(report, "unique", owner, final, pairs, taken_by, name)
+    others = Others(columns, found["id"], unsettled)
+    _report(report, "unique", owner, final, pairs, taken_by, name, others)
 
 
 def _repeats(keys: Any) -> list[tuple[int, int]]:
@@ -129,6 +153,15 @@ def _repeats(keys: Any) -> list[tuple[int, int]]:
     return [(at, origin[at].as_py()) for at in repeated.to_pylist()]
 
 
+@dataclass(frozen=True)
+class Others:
+    """What rows of a violated tuple collide with, by position."""
+
+    columns: tuple[str, ...]
+    ids: pa.ChunkedArray
+    unsettled: Collection[str]
+
+
 def _report(
     report: Report,
     rule: Rule,
@@ -137,12 +170,19 @@ def _report(
     pairs: Sequence[tuple[int, int]],
     message: Callable[[int, int], str],
     property: str | None = None,
+    others: Others | None = None,
 ) -> None:
     """Report rows, each paired with the row it collides with."""
 
     def violation(at: int, other: int) -> Violation:
         id, place = rows["id"][at].as_py(), report.place(rows, at)
-        return Violation(rule, message(at, other), owner.key, id, property, *place)
+        found = Violation(rule, message(at, other), owner.key, id, property, *place)
+        if others is None:
+            return found
+        related = (owner.key, others.ids[other].as_py())
+        both = ((owner.key, id), related)
+        depends = tuple(entity for entity in both if entity[1] in others.unsettled)
+        return replace(found, columns=others.columns, related=(related,), depends_on=depends)
 
     report.extend((violation(at, other) for at, other in pairs), len(pairs))
 

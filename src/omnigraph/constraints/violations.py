@@ -45,6 +45,12 @@ class Violation:
     property: str | None = None
     file: str | None = None
     line: int | None = None
+    columns: tuple[str, ...] = ()
+    """The columns of a rule over several."""
+    related: tuple[tuple[str, str], ...] = ()
+    """Other entities of the violated rule, as type keys and ids."""
+    depends_on: tuple[tuple[str, str], ...] = ()
+    """Undecided entities (see ``TypeImage``) whose decision may make this no violation."""
 
     def __str__(self) -> str:
         place = f"{self.file or 'line'}:{self.line}" if self.line is not None else self.file

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from omnigraph.schema.members import renamed_values
 from omnigraph.storage.blobs import blob_values, is_blob_type
+from omnigraph.storage.columns import with_names
 from omnigraph.storage.older import OlderRows
 from omnigraph.storage.tables import ROW_ID, PinnedTable
 
@@ -42,9 +44,8 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if left.type != right.type:
-        wider = max((left.type, right.type), key=_width)
-        left, right = left.cast(wider), right.cast(wider)
+    if left.type != right.type and not (_is_list(left.type) and _is_list(right.type)):
+        left, right = _of_one_type(left, right)
     some_left = np.asarray(pc.is_valid(left))
     some_right = np.asarray(pc.is_valid(right))
     same = some_left == some_right
@@ -58,13 +59,23 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
     return np.asarray(same)
 
 
+def _of_one_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Two columns in the type that holds the values of both."""
+    import pyarrow as pa
+
+    wider = max((left.type, right.type), key=_width)
+    if {left.type, right.type} == {pa.uint64(), pa.int64()}:
+        wider = pa.decimal128(20)
+    return left.cast(wider), right.cast(wider)
+
+
 def _same(left: pa.Array, right: pa.Array) -> Mask:
     """The same for arrays without nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = left.type
-    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if _is_list(kind):
         return _same_lists(left, right)
     if pa.types.is_floating(kind):
         bits = np.dtype(f"u{kind.bit_width // 8}")
@@ -73,6 +84,13 @@ def _same(left: pa.Array, right: pa.Array) -> Mask:
         ]
         return np.asarray(sides[0].view(bits) == sides[1].view(bits))
     return np.asarray(pc.equal(left, right))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind))
 
 
 def _same_lists(left: pa.Array, right: pa.Array) -> Mask:
@@ -123,8 +141,8 @@ def compared_images(
 ) -> list[dict[str, Any]]:
     """Rows as mappings whose values are equal exactly when nobody could tell them apart.
 
-    Only good for comparing. Properties go by the names and types that ``named_by`` has for them;
-    what it does not have is left out, and so is the id.
+    Only good for comparing. Properties go by the names that ``named_by`` has for them, and a number
+    is the same number in every type; what ``named_by`` does not have is left out, and so is the id.
     """
     names = {item.property_id: name for name, item in owner.properties.items()}
     rows = comparable(table, rows)
@@ -137,25 +155,25 @@ def compared_images(
             older = OlderRows(named_by.properties[column.name], named_by, owner)
             columns[column.name] = _distinguishable(older.values(rows))
             continue
-        values = rows[name].combine_chunks()
-        kind = column.type.arrow_type()
-        is_plain = not column.type.is_blob and values.type != kind
-        columns[column.name] = _distinguishable(values.cast(kind) if is_plain else values)
+        values: Any = rows[name].combine_chunks()
+        if column.property_id is not None:
+            renamed = renamed_values(owner.properties[name], named_by.properties[column.name])
+            values = with_names(values, tuple(renamed.items()))
+        columns[column.name] = _distinguishable(values)
     return [{name: values[at] for name, values in columns.items()} for at in range(rows.num_rows)]
 
 
 def _width(kind: pa.DataType) -> int:
-    """How much room a value takes, or an item of a list: the wider of two types holds both."""
-    item = kind.value_type if hasattr(kind, "value_type") else kind
+    """How much room a value takes: the wider of two types holds both."""
     try:
-        return int(item.bit_width)
+        return int(kind.bit_width)
     except ValueError:  # texts
         return 0
 
 
 def _distinguishable(array: pa.Array) -> list[Any]:
-    """Values as Python has them, but floats as their bits and instants as milliseconds, which
-    Arrow would cut down to days."""
+    """Values as Python has them, but floats as the bits of the widest type, and instants as
+    milliseconds, which Arrow would cut down to days."""
     import pyarrow as pa
 
     kind = array.type
@@ -164,9 +182,9 @@ def _distinguishable(array: pa.Array) -> list[Any]:
     if pa.types.is_list(kind) and pa.types.is_date64(kind.value_type):
         return list(array.cast(pa.list_(pa.int64())).to_pylist())
     if pa.types.is_floating(kind):
-        bits = np.dtype(f"u{kind.bit_width // 8}")
+        array = array.cast(pa.float64())
         numbers = np.ascontiguousarray(array.fill_null(0).to_numpy(zero_copy_only=False))
-        found = numbers.view(bits).tolist()
+        found = numbers.view(np.dtype("u8")).tolist()
         return [b if v else None for b, v in zip(found, np.asarray(array.is_valid()), strict=True)]
     if pa.types.is_nested(kind) and pa.types.is_floating(kind.value_type):
         return [None if item is None else np.array(item).tobytes() for item in array.to_pylist()]

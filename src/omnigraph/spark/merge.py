@@ -9,12 +9,12 @@ refused merge has staged are taken back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.constraints import Report, TypeImage
+from omnigraph.constraints import Report
 from omnigraph.constraints.edges import ends
 from omnigraph.constraints.rows import check_required, check_values
 from omnigraph.ids import new_ulid
@@ -35,10 +35,10 @@ from omnigraph.storage.places import addresses
 from omnigraph.storage.staging import stage_fragments, with_hidden, write_rows
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.changes import Preparer, has_effect
-from omnigraph.write.composing import compose, known_rows, pieces
+from omnigraph.write.composing import alternatives, compose, known_rows, pieces
 from omnigraph.write.conflicts import VIOLATIONS_MAX
 from omnigraph.write.deciding import Composed, Decided, Decider, MergeRules
-from omnigraph.write.merge_engine import Composition
+from omnigraph.write.merge_engine import Composition, type_image
 from omnigraph.write.merging import TypeMerge
 
 if TYPE_CHECKING:
@@ -80,8 +80,11 @@ class ComposeTask:
     key: str
     copied: Mapping[str, bytes]
     composed: tuple[Composed, ...]
-    target: TableRef
+    target: TableRef | None
+    """Where the rows are written; None when they are only checked."""
     prefix: str
+    undecided: bool = False
+    """Whether these are possible outcomes of undecided entities."""
 
 
 @dataclass(slots=True)
@@ -122,7 +125,8 @@ class SparkMerge:
     def compose(self, preparer: Preparer, types: Sequence[TypeMerge]) -> Composition:
         self._intent.declare()
         self._declared = True
-        specs = [task for merge in types for task in self._compose_tasks(preparer, merge)]
+        refused = any(merge.undecided for merge in types)
+        specs = [task for merge in types for task in self._compose_tasks(preparer, merge, refused)]
         answers = self._tasks.run("merging rows", make_rows, specs)
         hit("stage.after_files")
         parts: dict[str, list[pa.Table]] = {}
@@ -132,10 +136,9 @@ class SparkMerge:
         image, known = {}, {}
         for merge in types:
             known[merge.key], gone = known_rows(merge)
-            rows = _joined(parts.get(merge.key, []))
-            image[merge.key] = TypeImage(rows, gone if len(gone) else None)
+            image[merge.key] = type_image(merge, parts.get(merge.key, []), gone)
         report = one_report(Report(shown_max=VIOLATIONS_MAX), *(made.report for made in answers))
-        preparer.check(image, report, rows_checked=True)
+        preparer.check(image, report, rows_checked=True, ids_known=True)
         if report:
             remove_files(self._repository, self._files())
         return Composition(image, known, report)
@@ -171,20 +174,25 @@ class SparkMerge:
         if self._declared:
             self._intent.clear()
 
-    def _compose_tasks(self, preparer: Preparer, merge: TypeMerge) -> list[ComposeTask]:
-        target = self._targets[merge.key] = preparer.writable(merge.key).ref
+    def _compose_tasks(
+        self, preparer: Preparer, merge: TypeMerge, refused: bool
+    ) -> Iterator[ComposeTask]:
+        """The tasks of one type; of a merge that is refused anyway nothing is written."""
+        target = None
+        if not refused:
+            target = self._targets[merge.key] = preparer.writable(merge.key).ref
         sides = Sides.of(self._uri, merge.sides)
-        return [
-            ComposeTask(
-                sides,
-                merge.key,
-                {name: packed(pairs) for name, pairs in piece.copied.items()},
-                tuple(piece.composed),
-                target,
-                self._intent.prefix,
-            )
-            for piece in pieces(merge, self._rows_per_task)
-        ]
+        for whole, undecided in ((merge, False), (alternatives(merge), True)):
+            for piece in pieces(whole, self._rows_per_task):
+                yield ComposeTask(
+                    sides,
+                    merge.key,
+                    {name: packed(pairs) for name, pairs in piece.copied.items()},
+                    tuple(piece.composed),
+                    target,
+                    self._intent.prefix,
+                    undecided,
+                )
 
     def _files(self) -> list[str]:
         return [
@@ -207,14 +215,15 @@ def make_rows(task: ComposeTask) -> Made:
     """Carry one task out: rows as they will be, checked one by one, and written."""
     copied = {name: unpacked(pairs) for name, pairs in task.copied.items()}
     merge = TypeMerge(task.key, task.sides.open(), copied, list(task.composed))
-    rows, owner = compose(merge), merge.target.owner
-    assert rows is not None, "a piece has rows"
     made = Made(f"{task.prefix}/keys/{new_ulid()}")
+    rows, owner = compose(merge, made.report), merge.target.owner
+    assert rows is not None, "a piece has rows"
     check_required(owner, rows, made.report)
     check_values(owner, rows, made.report)
     objects = open_objects(parse_location(task.sides.graph_uri))
-    objects.put(made.keys, packed(rows.select(_asked_columns(owner))))
-    if not made.report:
+    asked = _decidable_columns(owner) if task.undecided else _asked_columns(owner)
+    objects.put(made.keys, packed(rows.select(asked)))
+    if task.target is not None and not made.report:
         hit("task.before_files")
         table = open_store(task.sides.graph_uri).open(task.target)
         replaced = addresses(table, known_rows(merge)[0].written.drop_null())
@@ -230,11 +239,10 @@ def _asked_columns(owner: NodeType | EdgeType) -> list[str]:
     return list(dict.fromkeys(("id", *points, *unique)))
 
 
+def _decidable_columns(owner: NodeType | EdgeType) -> list[str]:
+    """What any rule asks for: whether it is broken may depend on how an entity is decided."""
+    return [column.name for column in owner.columns() if not column.type.is_blob]
+
+
 def _slices(rows: pa.Table, size: int) -> list[pa.Table]:
     return [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
-
-
-def _joined(parts: Sequence[pa.Table]) -> pa.Table | None:
-    import pyarrow as pa
-
-    return pa.concat_tables(parts, promote_options="permissive") if parts else None

@@ -115,12 +115,15 @@ class BranchMethods(WriteMethods):
     ) -> MergeResult:
         """Merge a branch into another, as one commit with two parents.
 
-        Where both changed an entity differently, ``MergeConflicts`` lists all of them and nothing
-        happens. ``strategy`` decides such entities for the target (``ours``) or the source
-        (``theirs``), ``by_type`` for single types; ``level="property"`` lets different properties
-        of one entity merge; ``resolutions`` decide single entities. ``dry_run`` tells what would
-        happen. With ``delete_branch`` the source goes away after a success. ``engine`` is where a
-        merge is computed: ``local``, ``spark``, or ``auto``, by what the source has touched.
+        Different properties of one entity merge. Where both changed a property to different
+        values, one deleted what the other changed, or the result would break a rule of the schema,
+        ``MergeConflicts`` lists everything at once and nothing happens. ``strategy`` decides what
+        is contested for the target (``ours``) or the source (``theirs``), ``by_type`` for single
+        types; ``resolutions`` decide single entities, and what they leave open stays a conflict.
+        With ``level="entity"`` an entity that both changed is a conflict as a whole. ``dry_run``
+        tells what would happen (``outcome`` is ``conflicts`` if there are any). With
+        ``delete_branch`` the source goes away after a success. ``engine`` is where a merge is
+        computed: ``local``, ``spark``, or ``auto``, by what the source has touched.
         """
         work = Merge(self._repository, source, target, self._merge_engine(engine))
         options = MergeOptions.of(decisions)

@@ -95,10 +95,17 @@ class Preparer:
         *,
         cascaded: bool = False,
         rows_checked: bool = False,
+        ids_known: bool = False,
     ) -> None:
         """Evaluate every constraint over the image."""
         evaluate(
-            self._schema, image, self.stored, report, cascaded=cascaded, rows_checked=rows_checked
+            self._schema,
+            image,
+            self.stored,
+            report,
+            cascaded=cascaded,
+            rows_checked=rows_checked,
+            ids_known=ids_known,
         )
 
     def stage(

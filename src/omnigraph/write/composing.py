@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.constraints import Report, Violation
+from omnigraph.constraints.spelling import shortened
 from omnigraph.read.delta import Op, Side, TypeDelta
 from omnigraph.read.diff import EntityChange, entity_changes, image_of
+from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.arrays import as_array
 from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.delta import NEW, OLD, gather
 from omnigraph.write.changes import KnownRows
 from omnigraph.write.deciding import Composed
 from omnigraph.write.merging import TypeMerge
-from omnigraph.write.reshape import reshaped
+from omnigraph.write.reshape import Misfit, Reshaped, fitted
 from omnigraph.write.rows import column_array, replace_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def compose(merge: TypeMerge) -> pa.Table | None:
-    """The rows that are written of one type, in the shape of the target; None: only removals."""
+def compose(merge: TypeMerge, report: Report) -> pa.Table | None:
+    """The rows that are written of one type, in the shape of the target; None: only removals.
+
+    Values that the target's types do not hold are reported, and missing from the rows.
+    """
     import pyarrow as pa
 
-    rows = [
-        _aligned(side, merge.target.owner, come[NEW].to_pylist()) for side, come in _coming(merge)
-    ]
+    owner, rows = merge.target.owner, []
+    for side, come in _coming(merge):
+        found = _aligned(side, owner, come[NEW].to_pylist())
+        _report_misfits(owner, found, report)
+        rows.append(found.rows)
     if merge.composed:
-        rows.append(_composed(merge))
+        rows.append(_composed(merge, report))
     return pa.concat_tables(rows, promote_options="permissive") if rows else None
+
+
+def alternatives(merge: TypeMerge) -> TypeMerge:
+    """The possible outcomes of undecided entities as entities to compose, each a row."""
+    found = [one for item in merge.undecided for one in item.alternatives if one is not None]
+    return replace(merge, copied={}, composed=found, undecided=[])
 
 
 def known_rows(merge: TypeMerge) -> tuple[KnownRows, pa.Array]:
@@ -84,13 +99,13 @@ def previewed(merge: TypeMerge) -> Iterator[EntityChange]:
 
 def _preview(merge: TypeMerge, item: Composed) -> EntityChange | None:
     owner = merge.target.owner
-    after = _row(merge.sides[item.start], item.start_row)
-    if item.source_row is not None:
-        theirs = _row(merge.sides["source"], item.source_row)
-        after |= {name: theirs[name] for name in item.from_source}
+    after = _row(merge, item.start, item.rows)
+    for side in sorted(set(item.taken.values())):
+        found = _row(merge, side, item.rows)
+        after |= {name: found[name] for name, of in item.taken.items() if of == side}
     types = {column.name: column.type for column in owner.columns()}
     after |= {name: types[name].export(value) for name, value in item.values.items()}
-    before = None if item.target_row is None else _row(merge.target, item.target_row)
+    before = None if item.target_row is None else _row(merge, "target", {"target": item.target_row})
     if before == after:
         return None
     op = Op.INSERT if before is None else Op.UPDATE
@@ -98,63 +113,107 @@ def _preview(merge: TypeMerge, item: Composed) -> EntityChange | None:
     return EntityChange(owner.kind, owner.name, owner.type_id, item.id, op, old, new)
 
 
-def _row(side: Side, row_id: int) -> dict[str, Any]:
+def _row(merge: TypeMerge, name: str, rows: Mapping[str, int]) -> dict[str, Any]:
+    """The values of one row of a side, by the names that the target has for them."""
     import pyarrow as pa
 
-    from omnigraph.read.images import images
+    side, owner = merge.sides[name], merge.target.owner
+    gathered = gather(side.table, pa.array([rows[name]], pa.uint64()), side.columns)
+    found = images(side.owner, side.table, gathered)[0]
+    names = {item.property_id: item.name for item in side.owner.properties.values()}
+    return {
+        column.name: found.get(
+            column.name if column.property_id is None else names.get(column.property_id, "")
+        )
+        for column in owner.columns()
+    }
 
-    rows = gather(side.table, pa.array([row_id], pa.uint64()), side.columns)
-    return images(side.owner, side.table, rows)[0]
 
-
-def _composed(merge: TypeMerge) -> pa.Table:
+def _composed(merge: TypeMerge, report: Report) -> pa.Table:
     """The rows of entities that are put together."""
     import pyarrow as pa
 
-    owner, parts, order = merge.target.owner, [], []
+    parts, order = [], []
     for name in merge.sides:
         chosen = [at for at, item in enumerate(merge.composed) if item.start == name]
         if chosen:
             items = [merge.composed[at] for at in chosen]
-            parts.append(_patched(merge, merge.sides[name], owner, items))
+            found = _patched(merge, name, items)
+            _report_misfits(merge.target.owner, found, report)
+            parts.append(found.rows)
             order += chosen
     together = pa.concat_tables(parts, promote_options="permissive")
     places = [order.index(at) for at in range(len(order))] if len(parts) > 1 else None
     return together if places is None else together.take(places)
 
 
-def _patched(
-    merge: TypeMerge, side: Side, owner: NodeType | EdgeType, items: Sequence[Composed]
-) -> pa.Table:
-    """Rows of one side with some values of the source, and some that were given."""
+def _patched(merge: TypeMerge, start: str, items: Sequence[Composed]) -> Reshaped:
+    """Rows of one side with some values of others, and some that were given."""
     import pyarrow as pa
 
-    start = _aligned(side, owner, [item.start_row for item in items])
-    theirs = {
-        at: item.source_row
-        for at, item in enumerate(items)
-        if item.source_row is not None and item.from_source
+    owner = merge.target.owner
+    found = _aligned(merge.sides[start], owner, [item.start_row for item in items])
+    others = {
+        name: _Rows.of(merge, name, items)
+        for name in sorted({side for item in items for side in item.taken.values()})
     }
-    other = _aligned(merge.sides["source"], owner, list(theirs.values())) if theirs else None
-    places = {at: place for place, at in enumerate(theirs)}
     columns: dict[str, Any] = {}
+    misfits: dict[str, dict[int, Misfit]] = {}
     for column in owner.columns():
-        values: Any = start[column.name]
-        taken = [at for at in theirs if column.name in items[at].from_source]
-        if taken and other is not None:
-            given = other[column.name].combine_chunks().take([places[at] for at in taken])
-            values = replace_at(values, taken, given)
+        values: Any = found.rows[column.name]
+        wrong = dict(found.misfits.get(column.name, {}))
+        for name, other in others.items():
+            taken = [at for at in other.places if items[at].taken.get(column.name) == name]
+            if taken:
+                values = replace_at(_chunked(values), taken, other.values(column.name, taken))
+                wrong = {at: item for at, item in wrong.items() if at not in taken}
+                wrong |= other.misfits(column.name, taken)
         fixed = [at for at, item in enumerate(items) if column.name in item.values]
         if fixed:
             given = column_array(column.type, [items[at].values[column.name] for at in fixed])
             values = replace_at(_chunked(values), fixed, given)
+            wrong = {at: item for at, item in wrong.items() if at not in fixed}
         columns[column.name] = values
-    return pa.table(columns)
+        misfits[column.name] = wrong
+    return Reshaped(pa.table(columns), misfits)
 
 
-def _aligned(side: Side, owner: NodeType | EdgeType, row_ids: Sequence[int]) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of one side that values are taken from, by the positions of their entities."""
+
+    found: Reshaped
+    places: Mapping[int, int]
+
+    @classmethod
+    def of(cls, merge: TypeMerge, name: str, items: Sequence[Composed]) -> _Rows:
+        asked = [at for at, item in enumerate(items) if name in item.taken.values()]
+        rows = [items[at].rows[name] for at in asked]
+        found = _aligned(merge.sides[name], merge.target.owner, rows)
+        return cls(found, {at: place for place, at in enumerate(asked)})
+
+    def values(self, column: str, taken: Sequence[int]) -> pa.Array:
+        return as_array(self.found.rows[column]).take([self.places[at] for at in taken])
+
+    def misfits(self, column: str, taken: Sequence[int]) -> dict[int, Misfit]:
+        wrong = self.found.misfits.get(column, {})
+        return {at: wrong[self.places[at]] for at in taken if self.places[at] in wrong}
+
+
+def _aligned(side: Side, owner: NodeType | EdgeType, row_ids: Sequence[int]) -> Reshaped:
     """Complete rows of one side in the shape that the target has."""
-    return reshaped(complete_rows(side.table, row_ids), side.owner, owner)
+    return fitted(complete_rows(side.table, row_ids), side.owner, owner)
+
+
+def _report_misfits(owner: NodeType | EdgeType, found: Reshaped, report: Report) -> None:
+    """Report the values that the target's types do not hold."""
+    for name, wrong in found.misfits.items():
+        for at, misfit in sorted(wrong.items()):
+            id = found.rows["id"][at].as_py()
+            shown = shortened(repr(misfit.value))
+            problem = f"{shown} of type {misfit.type} does not fit {owner.properties[name].type}"
+            message = f"{owner.name}.{name} of {id!r}: {problem}"
+            report.add(Violation("type", message, owner.key, id, name))
 
 
 def _chunked(values: Any) -> pa.ChunkedArray:

@@ -14,9 +14,23 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.read.delta import Side
 from omnigraph.read.equality import compared_images
 from omnigraph.storage.delta import gather
+from omnigraph.write.conflict_values import ShownValues, shown_names
 from omnigraph.write.conflicts import MergeConflict, clash_conflict
 from omnigraph.write.resolutions import Resolution, Resolutions
-from omnigraph.write.three_way import Clash, Decision, Keep, Level, Mix, Strategy, Take, decide
+from omnigraph.write.three_way import (
+    Clash,
+    Decision,
+    Image,
+    Keep,
+    Level,
+    Mix,
+    Remove,
+    SideName,
+    Strategy,
+    Take,
+    alternatives,
+    decide,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +38,7 @@ if TYPE_CHECKING:
 DECIDE_ROWS: Final = 4_096
 """Entities decided at a time: their three images are held as Python values."""
 
-SIDES: Final = ("base", "source", "target")
+SIDES: Final[tuple[SideName, ...]] = ("base", "source", "target")
 Copy = tuple[str, int | None, int | None]
 """An id, its row in the target, and the row that is copied: none of either where there is none."""
 
@@ -33,7 +47,7 @@ Copy = tuple[str, int | None, int | None]
 class MergeRules:
     """How a merge decides: about what as a whole, and for whom where both sides differ."""
 
-    level: Level = "entity"
+    level: Level = "property"
     strategy: Strategy | None = None
     by_type: Mapping[str, Strategy] = field(default_factory=dict)
     resolutions: Resolutions = field(default_factory=dict)
@@ -46,15 +60,28 @@ class MergeRules:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """An entity put together: a row of one side with values of another, or given ones."""
+    """An entity put together: a row of one side with values of other rows, or given ones."""
 
     id: str
     target_row: int | None
     start: str  # the side whose row it starts from
-    start_row: int
-    source_row: int | None = None
-    from_source: frozenset[str] = frozenset()
+    rows: Mapping[str, int]
+    """Its row on every side that has it."""
+    taken: Mapping[str, SideName] = field(default_factory=dict)
+    """Columns, by the target's names, and the side each is taken from."""
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def start_row(self) -> int:
+        return self.rows[self.start]
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """An entity in conflict, and what may become of it: None stands for its absence."""
+
+    id: str
+    alternatives: tuple[Composed | None, ...]
 
 
 @dataclass
@@ -64,12 +91,14 @@ class Decided:
 
     copies: dict[str, list[Copy]] = field(default_factory=dict)
     composed: list[Composed] = field(default_factory=list)
+    undecided: list[Undecided] = field(default_factory=list)
     conflicts: list[MergeConflict] = field(default_factory=list)
 
     def add(self, other: Decided) -> None:
         for name, copies in other.copies.items():
             self.copies.setdefault(name, []).extend(copies)
         self.composed += other.composed
+        self.undecided += other.undecided
         self.conflicts += other.conflicts
 
     def copy(self, side: str, id: str, target: int | None, row: int | None) -> None:
@@ -96,27 +125,36 @@ class Decider:
         strategy = self.rules.strategy_for(self.key)
         resolved = self.rules.resolutions.get(self.key, {})
         images = [self._images(name, rows[name].to_pylist()) for name in SIDES]
-        for row, base, source, target in zip(_rows(rows), *images, strict=True):
+        clashes: list[_Clashing] = []
+        for row, *three in zip(_rows(rows), *images, strict=True):
             resolution = resolved.get(row.id)
-            if resolution is not None:
-                _apply(resolution, row, done)
-                continue
-            decision = decide(base, source, target, level=self.rules.level, strategy=strategy)
-            self._carry_out(decision, row, done)
+            settled = None if resolution is None else resolution.settled
+            decision = decide(*three, level=self.rules.level, strategy=strategy, settled=settled)
+            if isinstance(decision, Clash):
+                clashes.append(_Clashing(row, (three[0], three[1], three[2]), decision))
+                options = alternatives(*three, settled=settled)
+                found = tuple(_composed(option, row, resolution) for option in options)
+                done.undecided.append(Undecided(row.id, found))
+            else:
+                _carry_out(decision, row, resolution, done)
+        done.conflicts += self._conflicts(clashes)
 
-    def _carry_out(self, decision: Decision, row: _Rows, done: Decided) -> None:
-        match decision:
-            case Keep():
-                pass
-            case Take():
-                done.copy("source", row.id, row.target, row.source)
-            case Mix(names):
-                assert row.target is not None
-                done.composed.append(
-                    Composed(row.id, row.target, "target", row.target, row.source, names)
-                )
-            case Clash():
-                done.conflicts.append(clash_conflict(self.key, row.id, decision))
+    def _conflicts(self, clashes: Sequence[_Clashing]) -> Iterator[MergeConflict]:
+        """The clashes with the values that the three sides have."""
+        owner = self.sides["target"].owner
+        shown = {
+            name: ShownValues(self.sides.get(name), owner, [c.row.of(name) for c in clashes])
+            for name in SIDES
+        }
+        for at, clash in enumerate(clashes):
+            wanted = clash.decision.properties or clash.changed() - set(owner.key_properties)
+            yield clash_conflict(
+                self.key,
+                clash.row.id,
+                clash.decision.kind,
+                shown_names(owner, clash.decision.properties),
+                *(shown[name].of(at, wanted) for name in ("base", "target", "source")),
+            )
 
     def _images(self, name: str, row_ids: list[int | None]) -> list[dict[str, Any] | None]:
         import pyarrow as pa
@@ -143,30 +181,60 @@ class _Rows:
     def of(self, name: str) -> int | None:
         return {"base": self.base, "source": self.source, "target": self.target}[name]
 
+    def known(self) -> dict[str, int]:
+        return {name: row for name in SIDES if (row := self.of(name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Clashing:
+    row: _Rows
+    images: tuple[Image, Image, Image]  # base, source, target
+    decision: Clash
+
+    def changed(self) -> frozenset[str]:
+        """What either side changed, where nothing is contested."""
+        base, source, target = self.images
+        return frozenset(
+            name
+            for image in (source, target)
+            if image is not None
+            for name, value in image.items()
+            if value != (None if base is None else base.get(name))
+        )
+
 
 def _rows(table: pa.Table) -> Iterator[_Rows]:
     columns = (table[name].to_pylist() for name in ("id", *SIDES))
     return (_Rows(*values) for values in zip(*columns, strict=True))
 
 
-def _apply(resolution: Resolution, row: _Rows, done: Decided) -> None:
-    """What a person decided about an entity."""
-    if resolution.take == "theirs":
-        done.copy("source", row.id, row.target, row.source)
-    elif resolution.take == "base":
-        done.copy("base", row.id, row.target, row.base)
-    elif resolution.take == "delete":
-        done.copy("source", row.id, row.target, None)
-    elif resolution.take is None:
-        start = next(
-            (name for name in ("target", "source", "base") if row.of(name) is not None), None
-        )
-        if start is not None:
-            place = row.of(start)
-            assert place is not None
-            done.composed.append(
-                Composed(row.id, row.target, start, place, values=resolution.values)
-            )
+def _carry_out(
+    decision: Decision, row: _Rows, resolution: Resolution | None, done: Decided
+) -> None:
+    match decision:
+        case Keep():
+            pass
+        case Take(side):
+            done.copy(side, row.id, row.target, row.of(side))
+        case Remove():
+            done.copy("target", row.id, row.target, None)
+        case Mix():
+            composed = _composed(decision, row, resolution)
+            assert composed is not None
+            done.composed.append(composed)
+
+
+def _composed(decision: Decision, row: _Rows, resolution: Resolution | None) -> Composed | None:
+    """A decision as an entity put together; None when there is none afterwards."""
+    values = {} if resolution is None else resolution.values
+    match decision:
+        case Mix(taken, start):
+            return Composed(row.id, row.target, start, row.known(), taken, values)
+        case Keep() if row.target is not None:
+            return Composed(row.id, row.target, "target", row.known())
+        case Take(side) if row.of(side) is not None:
+            return Composed(row.id, row.target, side, row.known())
+    return None
 
 
 def rows_table(columns: Sequence[Any]) -> pa.Table:

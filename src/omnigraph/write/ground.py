@@ -8,9 +8,9 @@ changed its schema, nothing has to be done here: rows of the source are read in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from omnigraph.commit.prepared import PreparedTable, PreparedWrite
 from omnigraph.constraints import Image, Report, TypeImage, evaluate
@@ -21,20 +21,24 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Row, TablePin
 from omnigraph.manifest.schemas import schema_id, schema_row
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.read.delta import State, type_delta
+from omnigraph.read.delta import Op, Side, State, TypeDelta, type_delta
+from omnigraph.read.equality import comparable, same_values
 from omnigraph.read.schema_changes import schema_changes
 from omnigraph.schema import AcceptedSchema, tightened
 from omnigraph.schema.merge import merge_schemas
 from omnigraph.storage.columns import commit_unpublished, fill_here, stage_columns
 from omnigraph.storage.tables import ROW_ID, operation_properties
-from omnigraph.write.changes import KnownRows
-from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict, violation_conflicts
+from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict
 from omnigraph.write.reshape import EntityType, column_changes
+from omnigraph.write.resolutions import Dropped
 from omnigraph.write.stored import StoredSnapshot
 from omnigraph.write.three_way import ConflictKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+RELATED_MAX: Final = 100
+"""Entities that a conflict about a whole property names: enough to see which."""
 
 
 def merged_schema(states: Mapping[str, State]) -> AcceptedSchema:
@@ -61,23 +65,90 @@ def merged_schema(states: Mapping[str, State]) -> AcceptedSchema:
 
 
 def dropped_and_changed(
-    repository: Repository, states: Mapping[str, State], merged: AcceptedSchema
+    repository: Repository,
+    states: Mapping[str, State],
+    merged: AcceptedSchema,
+    accepted: Dropped = frozenset(),
 ) -> list[MergeConflict]:
-    """Types that the merged schema no longer has and whose entities one side changed."""
-    kept = {item.incarnation for item in merged.types()}
-    base = states["base"]
+    """Types and properties that the merged schema no longer has, and that one side changed.
+
+    ``accepted`` are those that may go all the same.
+    """
+    kept = {item.incarnation: item for item in merged.types()}
+    olds = {item.incarnation: item for item in states["base"].schema.types()}
     found = []
     for name in ("source", "target"):
         for owner in states[name].schema.types():
-            was = next((t for t in base.schema.types() if t.incarnation == owner.incarnation), None)
-            if owner.incarnation in kept or was is None:
+            was, after = olds.get(owner.incarnation), kept.get(owner.incarnation)
+            if was is None or (owner.key, None) in accepted:
                 continue
-            delta = type_delta(repository, base, states[name], (was.key, owner.key))
-            if any(rows.ids for rows in delta.changes()):
-                what = f"{owner.kind} type {owner.name}"
-                message = f"{what}: one side dropped it, the other changed its entities"
-                found.append(MergeConflict(owner.key, None, ConflictKind.DELETE_VS_UPDATE, message))
+            lost = {} if after is None else _lost(was, owner, after)
+            if after is not None and not lost:
+                continue
+            delta = type_delta(repository, states["base"], states[name], (was.key, owner.key))
+            if after is None:
+                if any(rows.ids for rows in delta.changes()):
+                    found.append(_dropped_type(owner))
+                continue
+            for item, old in lost.items():
+                ids = _changed_ids(delta, old, item)
+                if ids and (after.key, item) not in accepted:
+                    found.append(_dropped_property(after, item, ids))
     return found
+
+
+def _lost(was: EntityType, side: EntityType, after: EntityType) -> dict[str, str]:
+    """The properties of a side that the merge drops, each with the name it had before."""
+    living = {item.property_id for item in after.properties.values()}
+    olds = {item.property_id: item.name for item in was.properties.values()}
+    return {
+        item.name: olds[item.property_id]
+        for item in side.properties.values()
+        if item.property_id in olds and item.property_id not in living
+    }
+
+
+def _changed_ids(delta: TypeDelta, old: str, new: str) -> list[str]:
+    """The entities whose value of a property was changed, or that came with one."""
+    import numpy as np
+    import pyarrow as pa
+
+    assert delta.old is not None
+    assert delta.new is not None
+    found: list[str] = []
+    for rows in delta.changes():
+        if rows.after is None:
+            continue
+        ops = np.array([str(op) for op in rows.ops])
+        ids = np.array(rows.ids, dtype=object)[ops != Op.DELETE]
+        after = _column(delta.new, rows.after, new)
+        changed = np.asarray(after.is_valid())
+        updated = ops[ops != Op.DELETE] == Op.UPDATE
+        if updated.any() and rows.before is not None:
+            before = _column(delta.old, rows.before, old)
+            before = before.filter(pa.array(ops[ops != Op.INSERT] == Op.UPDATE))
+            changed = changed.copy()
+            changed[updated] = ~same_values(before, after.filter(pa.array(updated)))
+        found += ids[changed].tolist()
+    return found
+
+
+def _column(side: Side, rows: pa.Table, name: str) -> pa.Array:
+    """One column in a form in which values can be compared."""
+    return comparable(side.table, rows.select([name, ROW_ID]))[name].combine_chunks()
+
+
+def _dropped_type(owner: EntityType) -> MergeConflict:
+    message = f"{owner.kind} type {owner.name}: one side dropped it, the other changed its entities"
+    return MergeConflict(owner.key, None, ConflictKind.DELETE_VS_UPDATE, message)
+
+
+def _dropped_property(owner: EntityType, name: str, ids: Sequence[str]) -> MergeConflict:
+    count = f"{len(ids)} entit{'y' if len(ids) == 1 else 'ies'}"
+    message = f"{owner.name}.{name}: one side dropped it, the other changed its value in {count}"
+    related = tuple((owner.key, id) for id in ids[:RELATED_MAX])
+    kind = ConflictKind.DELETE_VS_UPDATE
+    return MergeConflict(owner.key, None, kind, message, (name,), related=related)
 
 
 @dataclass
@@ -95,34 +166,31 @@ class Ground:
     """By type key: what the target's own entities did not have to keep to before."""
     taken_over: bool = False
 
-    def violations(self, image: Image, known: Mapping[str, KnownRows]) -> list[MergeConflict]:
+    def check(self, image: Image) -> Report:
         """What the merged entities, the target's own among them, do not keep to."""
         reduced, whole = self.state.schema, dict(image)
         for key, rules in self.rules.items():
-            rows = self._after(key, rules, image.get(key), known.get(key))
-            whole[key] = TypeImage(rows, replaces_all=True, fresh=True)
+            change = image.get(key, TypeImage())
+            whole[key] = replace(
+                change, rows=self._after(key, rules, change), replaces_all=True, fresh=True
+            )
             reduced = reduced.with_type(rules)
         report = Report(shown_max=VIOLATIONS_MAX)
         if self.rules:
             stored = StoredSnapshot(self.repository, self.state.snapshot)
-            evaluate(reduced, whole, stored, report)
-        return violation_conflicts(report)
+            evaluate(reduced, whole, stored, report, ids_known=True)
+        return report
 
-    def _after(
-        self, key: str, rules: EntityType, change: TypeImage | None, known: KnownRows | None
-    ) -> pa.Table:
+    def _after(self, key: str, rules: EntityType, change: TypeImage) -> pa.Table:
         """All entities of a type when the merge is done, as far as its rules need them."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         table = self.repository.tables.open(self.state.snapshot.pin(key).ref)
         names = [column.name for column in rules.columns()]
-        rows = table.scan(names, with_row_id=True)
-        if known is not None:
-            gone = pa.concat_arrays([known.written.drop_null(), known.removed])
-            rows = rows.filter(pc.invert(pc.is_in(rows[ROW_ID], value_set=gone)))
-        rows = rows.drop_columns([ROW_ID])
-        if change is None or change.final is None:
+        rows = table.scan(names)
+        rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=change.superseded)))
+        if change.final is None:
             return rows
         return pa.concat_tables([rows, change.final.select(names)], promote_options="permissive")
 

@@ -7,14 +7,14 @@ published, and everything that is in its way is reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypedDict
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
-from omnigraph.constraints import Report
+from omnigraph.constraints import Image, Report
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.manifest.ancestry import Ancestry, load_ancestry
 from omnigraph.manifest.branches import Branch
@@ -28,18 +28,14 @@ from omnigraph.schema import AcceptedSchema
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions, cached_schema
 from omnigraph.write.composing import previewed
-from omnigraph.write.conflicts import (
-    MergeConflict,
-    in_order,
-    raise_conflicts,
-    violation_conflicts,
-)
+from omnigraph.write.conflicts import MergeConflict, in_order, raise_conflicts
 from omnigraph.write.deciding import MergeRules
 from omnigraph.write.ground import dropped_and_changed, merged_schema, take_over
 from omnigraph.write.merge_engine import ChooseEngine, Composition, MergeEngine, in_process
 from omnigraph.write.merging import Merging, TypeMerge
-from omnigraph.write.resolutions import accept_resolutions
+from omnigraph.write.resolutions import Dropped, accept_dropped, accept_resolutions
 from omnigraph.write.three_way import Level, Strategy
+from omnigraph.write.violated import Violated
 
 
 class MergeOutcome(StrEnum):
@@ -48,6 +44,8 @@ class MergeOutcome(StrEnum):
     ALREADY_UP_TO_DATE = "already_up_to_date"
     FAST_FORWARD = "fast_forward"
     MERGED = "merged"
+    CONFLICTS = "conflicts"
+    """Only of a dry run: the merge itself would raise ``MergeConflicts``."""
 
 
 class Decisions(TypedDict, total=False):
@@ -63,7 +61,7 @@ class Decisions(TypedDict, total=False):
 class MergeOptions:
     """How to decide where both sides changed something, as callers say it."""
 
-    level: Level = "entity"
+    level: Level = "property"
     strategy: Strategy | None = None
     by_type: Mapping[str, Strategy] | None = None
     """Strategies for single types, by name or type key."""
@@ -88,6 +86,10 @@ class MergeOptions:
         }
         resolutions = accept_resolutions(state.schema, self.resolutions)
         return MergeRules(self.level, self.strategy, by_type, resolutions)
+
+    def dropped(self) -> Dropped:
+        """What may be dropped whatever the other side changed of it."""
+        return accept_dropped(self.resolutions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +166,26 @@ def plan_merge(
     *,
     checked: bool = True,
     choose: ChooseEngine = in_process,
+    also: Sequence[Callable[[Image], Report]] = (),
 ) -> MergePlan:
     """Compute a merge of three states and check its result.
 
-    Where entities conflict nothing is checked: the result is not known yet. Nor is it unless
-    ``checked``, for a preview of a target that does not have the schema of the result yet.
+    Where entities conflict, all their possible outcomes are checked together, so that everything in
+    the way is known at once. Nothing is checked unless ``checked``, for a preview of a target that
+    does not have the schema of the result yet. ``also`` checks what the target's own entities did
+    not have to keep to before.
     """
     merging = Merging(repository, states, rules)
     engine = choose(merging.touched)
     types = tuple(merging.types(engine.decide))
     made = Composition({}, {}, Report())
     conflicts = merging.conflicts
-    if checked and not conflicts:
+    if checked:
         made = engine.compose(preparer, types)
-        conflicts = violation_conflicts(made.report)
+        reports = [made.report, *(check(made.image) for check in also)]
+        if any(reports):
+            violated = Violated(repository, states, made.image, preparer.stored)
+            conflicts = [*conflicts, *violated.conflicts(reports)]
     visited, found = tuple(merging.visited), tuple(in_order(conflicts))
     return MergePlan(types, visited, made, found, engine)
 
@@ -223,16 +231,17 @@ class Merge:
             if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
                 return None, meeting.facts
             doing = f"{self._source} cannot be merged into {self._target}"
-            raise_conflicts(meeting.conflicts(self._repository), doing)
             ground = take_over(self._repository, meeting.states["target"], meeting.schema)
             states = {**meeting.states, "target": ground.state}
             made = ground.state.snapshot
             preparer = Preparer(self._repository, made, ground.state.schema)
             rules = merge.rules(ground.state)
             choose = in_process if ground.taken_over else self._engine
-            plan = plan_merge(preparer, self._repository, states, rules, choose=choose)
-            raise_conflicts(plan.conflicts, doing)
-            raise_conflicts(ground.violations(plan.made.image, plan.made.known), doing)
+            plan = plan_merge(
+                preparer, self._repository, states, rules, choose=choose, also=[ground.check]
+            )
+            dropped = meeting.conflicts(self._repository, merge.dropped())
+            raise_conflicts([*dropped, *plan.conflicts], doing, level=merge.level)
             self._plan = plan
             info = replace(options.info, merged_parent=meeting.source_head)
             return ground.finish(stage_plan(preparer, plan, made, info)), meeting.facts
@@ -276,16 +285,22 @@ class Merge:
         )
         if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result
-        early = meeting.conflicts(self._repository)
-        if early:
-            return replace(result, conflicts=tuple(early))
+        dropped = meeting.conflicts(self._repository, merge.dropped())
         preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
         target = meeting.states["target"]
         checked = meeting.schema.digest == target.schema.digest
         plan = plan_merge(
             preparer, self._repository, meeting.states, merge.rules(target), checked=checked
         )
-        return replace(result, conflicts=plan.conflicts, changes=plan.changes(), checked=checked)
+        conflicts = (*dropped, *plan.conflicts)
+        outcome = MergeOutcome.CONFLICTS if conflicts else meeting.outcome
+        return replace(
+            result,
+            outcome=outcome,
+            conflicts=conflicts,
+            changes=plan.changes(),
+            checked=checked,
+        )
 
     def _meet(self, attempt: Attempt) -> _Meeting:
         """Where the two histories meet, and what that makes of the merge."""
@@ -332,9 +347,9 @@ class _Meeting:
         """The schema that both sides come together in."""
         return merged_schema(self.states)
 
-    def conflicts(self, repository: Repository) -> list[MergeConflict]:
+    def conflicts(self, repository: Repository, accepted: Dropped) -> list[MergeConflict]:
         """What speaks against that schema."""
-        return dropped_and_changed(repository, self.states, self.schema)
+        return dropped_and_changed(repository, self.states, self.schema, accepted)
 
     @property
     def facts(self) -> dict[str, Any]:

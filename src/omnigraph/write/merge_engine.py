@@ -6,14 +6,14 @@ engine. An engine decides contested entities, makes rows and checks them, and st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import Report, TypeImage
 from omnigraph.write.changes import KnownRows, Preparer
-from omnigraph.write.composing import compose, known_rows
+from omnigraph.write.composing import alternatives, compose, known_rows
 from omnigraph.write.conflicts import VIOLATIONS_MAX
 from omnigraph.write.deciding import Decided, Decider
 from omnigraph.write.merging import TypeMerge
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The result of a merge: what changes, where it is stored, and what is wrong with it."""
+    """The result of a merge: what changes, where it is stored, and what is wrong with it.
+
+    Where entities are undecided, it is about all their possible outcomes, and cannot be staged.
+    """
 
     image: Mapping[str, TypeImage]
     known: Mapping[str, KnownRows]
@@ -55,11 +58,14 @@ class InProcess:
 
     def compose(self, preparer: Preparer, types: Sequence[TypeMerge]) -> Composition:
         image, known = {}, {}
+        report = Report(shown_max=VIOLATIONS_MAX)
         for merge in types:
             known[merge.key], gone = known_rows(merge)
-            image[merge.key] = TypeImage(compose(merge), gone if len(gone) else None)
-        report = Report(shown_max=VIOLATIONS_MAX)
-        preparer.check(image, report)
+            parts = [compose(merge, report)]
+            if merge.undecided:
+                parts.append(compose(alternatives(merge), report))
+            image[merge.key] = type_image(merge, parts, gone)
+        preparer.check(image, report, ids_known=True)
         return Composition(image, known, report)
 
     def stage(self, preparer: Preparer, made: Composition, info: WriteInfo) -> PreparedWrite:
@@ -67,6 +73,21 @@ class InProcess:
 
     def close(self) -> None:
         pass
+
+
+def type_image(merge: TypeMerge, parts: Iterable[pa.Table | None], gone: pa.Array) -> TypeImage:
+    """The change of one type: its rows, what goes away, and what is not decided."""
+    import pyarrow as pa
+
+    rows = [part for part in parts if part is not None]
+    together = pa.concat_tables(rows, promote_options="permissive") if rows else None
+    undecided = uncertain = None
+    if merge.undecided:
+        undecided = pa.array([item.id for item in merge.undecided], pa.string())
+        absent = [item.id for item in merge.undecided if None in item.alternatives]
+        uncertain = pa.array(absent, pa.string())
+    removed = gone if len(gone) else None
+    return TypeImage(together, removed, undecided=undecided, uncertain=uncertain)
 
 
 ChooseEngine = Callable[[int], MergeEngine]

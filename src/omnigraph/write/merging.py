@@ -25,6 +25,7 @@ from omnigraph.write.deciding import (
     Decided,
     Decider,
     MergeRules,
+    Undecided,
     rows_table,
 )
 
@@ -47,6 +48,7 @@ class TypeMerge:
     sides: Mapping[str, Side]  # "base", "source", "target"
     copied: dict[str, pa.Table]
     composed: list[Composed] = field(default_factory=list)
+    undecided: list[Undecided] = field(default_factory=list)
 
     @property
     def target(self) -> Side:
@@ -59,7 +61,8 @@ class TypeMerge:
                 yield self.sides[name], pairs
 
     def __bool__(self) -> bool:
-        return bool(self.composed) or any(pairs.num_rows for pairs in self.copied.values())
+        decided = bool(self.composed) or any(pairs.num_rows for pairs in self.copied.values())
+        return decided or bool(self.undecided)
 
 
 class Merging:
@@ -92,9 +95,10 @@ class Merging:
                 continue  # the target dropped the type
             touched = base is None or base.ref != pin.ref
             shared = target.ref == pin.ref
-            if (touched and not shared) or self._rules.resolutions.get(target.key):
+            if touched and not shared:
                 found.append(target.key)
-        return sorted(found)
+        living = {pin.key for pin in pins["target"].values()}
+        return sorted({*found, *(living & self._rules.resolutions.keys())})
 
     @cached_property
     def _work(self) -> list[_TypeMerging]:
@@ -129,14 +133,17 @@ class _TypeMerging:
         lifetime = states["target"].snapshot.pin(key).incarnation
         base_key = _key_of(states["base"], lifetime)
         source_key = _key_of(states["source"], lifetime)
-        assert source_key is not None, "only types of the source are visited"
-        theirs = type_delta(repository, states["base"], states["source"], (base_key, source_key))
         ours = type_delta(repository, states["base"], states["target"], (base_key, key))
-        found = {"base": theirs.old, "source": theirs.new, "target": ours.new}
-        self._sides = {name: side for name, side in found.items() if side is not None}
+        found = {"base": ours.old, "target": ours.new}
         self._ours = ours.pairs
-        self.theirs = theirs.pairs
-        wanted = None if rules.only is None else rules.only[source_key]
+        self.theirs = ours.pairs.slice(0, 0)
+        if source_key is not None:  # otherwise it is only here because somebody resolved something
+            keys = (base_key, source_key)
+            theirs = type_delta(repository, states["base"], states["source"], keys)
+            found["source"] = theirs.new
+            self.theirs = theirs.pairs
+        self._sides = {name: side for name, side in found.items() if side is not None}
+        wanted = None if rules.only is None or source_key is None else rules.only[source_key]
         if wanted is not None:
             chosen = pc.is_in(self.theirs["id"], value_set=pa.array(sorted(wanted)))
             self.theirs = self.theirs.filter(chosen)
@@ -158,7 +165,7 @@ class _TypeMerging:
         if not together.num_rows:
             return merge, []
         decided = decide(Decider(self._key, self._sides, self._rules), together)
-        merge.composed = decided.composed
+        merge.composed, merge.undecided = decided.composed, decided.undecided
         for name, copies in decided.copies.items():
             extra = _pairs(copies, taken.schema)
             parts = [merge.copied[name], extra] if name in merge.copied else [extra]

@@ -5,14 +5,20 @@ Properties are followed by identity. Pure functions; storage carries the changes
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from omnigraph.schema import EdgeType, NodeType, Property
 from omnigraph.schema.members import renamed_values
+from omnigraph.schema.plan import WIDENINGS
 from omnigraph.storage.arrow_schema import column_field
 from omnigraph.storage.columns import ColumnChange, hidden_name, with_names
 from omnigraph.storage.older import OlderRows
+from omnigraph.types import PropertyType
 from omnigraph.write.rows import column_array
 
 if TYPE_CHECKING:
@@ -52,14 +58,38 @@ def is_wider(old: Property, new: Property) -> bool:
     return old.type.scalar != new.type.scalar
 
 
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A stored value, and its type, that another type does not hold."""
+
+    value: Any
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Reshaped:
+    """Rows in another shape; by column and position the values that were left out."""
+
+    rows: pa.Table
+    misfits: Mapping[str, Mapping[int, Misfit]] = field(default_factory=dict)
+
+
 def reshaped(rows: pa.Table, before: EntityType, after: EntityType) -> pa.Table:
     """Rows of the old shape as rows of the new one; other columns, such as row ids, stay."""
+    found = fitted(rows, before, after)
+    assert not any(found.misfits.values()), "a schema only changes to types that hold all values"
+    return found.rows
+
+
+def fitted(rows: pa.Table, before: EntityType, after: EntityType) -> Reshaped:
+    """The same between any two states of a type: what the new one does not hold becomes null."""
     import pyarrow as pa
 
     names = {item.property_id: name for name, item in before.properties.items()}
     columns: dict[str, Any] = {
         name: rows[name] for name in rows.column_names if name not in before.properties
     }
+    misfits: dict[str, Mapping[int, Misfit]] = {}
     for name, item in after.properties.items():
         old = names.get(item.property_id)
         if old is None:
@@ -69,11 +99,40 @@ def reshaped(rows: pa.Table, before: EntityType, after: EntityType) -> pa.Table:
             else:
                 columns[name] = column_array(item.type, [None] * rows.num_rows)
         elif old in rows.column_names:
-            mapped = tuple(renamed_values(before.properties[old], item).items())
-            found = with_names(rows[old], mapped)
-            wider = is_wider(before.properties[old], item)
-            columns[name] = found.cast(item.type.arrow_type()) if wider else found
-    return pa.table(columns)
+            was = before.properties[old]
+            found = with_names(rows[old], tuple(renamed_values(was, item).items()))
+            if is_wider(was, item):
+                found, misfits[name] = _cast(found, was.type, item.type)
+            columns[name] = found
+    return Reshaped(pa.table(columns), misfits)
+
+
+def _cast(column: Any, was: PropertyType, kind: PropertyType) -> tuple[Any, Mapping[int, Misfit]]:
+    """Numbers as another type of number, exactly; one that it cannot hold becomes null."""
+    import pyarrow as pa
+
+    if (was.scalar.name, kind.scalar.name) in WIDENINGS:
+        return column.cast(kind.arrow_type()), {}
+    values = column.to_pylist()
+    wrong = {at: Misfit(v, was) for at, v in enumerate(values) if not _holds(kind, v)}
+    kept = [None if at in wrong else value for at, value in enumerate(values)]
+    return pa.array(kept, kind.arrow_type()), wrong
+
+
+def _holds(kind: PropertyType, value: Any) -> bool:
+    """Whether a type of numbers has exactly this number, or these."""
+    if value is None:
+        return True
+    if isinstance(value, list):
+        return all(_holds(kind, one) for one in value)
+    if kind.scalar.family == "float":
+        if math.isnan(value) or kind.scalar.name != "F32":
+            return True
+        within = bool(abs(value) <= np.finfo(np.float32).max)
+        return within and float(np.float32(value)) == value
+    physical = kind.arrow_type()
+    limits = np.iinfo((physical.value_type if kind.is_list else physical).to_pandas_dtype())
+    return bool(limits.min <= value <= limits.max)
 
 
 def columns_for(before: EntityType, after: EntityType) -> list[str]:

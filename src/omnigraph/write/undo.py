@@ -7,7 +7,7 @@ there is to undo.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,9 @@ from omnigraph.read.delta import State
 from omnigraph.storage.failpoints import hit
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions, cached_schema
-from omnigraph.write.conflicts import raise_conflicts
+from omnigraph.write.conflicts import MergeConflict, raise_conflicts
 from omnigraph.write.deciding import MergeRules
+from omnigraph.write.ground import dropped_and_changed
 from omnigraph.write.merge import MergeOptions, MergePlan, plan_merge, stage_plan, state_at
 
 
@@ -55,7 +56,13 @@ class Undo:
     def cherry_pick(self, commit_id: str, options: WriteOptions, merge: MergeOptions) -> UndoResult:
         """Do again, here, what a commit did to its first parent."""
         made, before = self._commit_and_parent(commit_id, "picked")
-        return self._merge(options, merge, before, made, f"cherry-pick of {commit_id}")
+
+        def missing(target: State) -> list[MergeConflict]:
+            """Properties that the commit changed and the branch does not have."""
+            states = {"base": before, "source": made, "target": before}
+            return dropped_and_changed(self._repository, states, target.schema, merge.dropped())
+
+        return self._merge(options, merge, before, made, f"cherry-pick of {commit_id}", missing)
 
     def restore(
         self, target: str, only: Mapping[str, Collection[str] | None], options: WriteOptions
@@ -80,8 +87,12 @@ class Undo:
         base: State | None,
         source: State,
         doing: str,
+        missing: Callable[[State], Sequence[MergeConflict]] = lambda _: (),
     ) -> UndoResult:
-        """Merge ``source`` into the branch; without a base, it simply replaces what is there."""
+        """Merge ``source`` into the branch; without a base, it simply replaces what is there.
+
+        ``missing`` says what the target has no place for.
+        """
         plans: list[MergePlan] = []
 
         def prepare(attempt: Attempt) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
@@ -91,7 +102,9 @@ class Undo:
             preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
             _require_comparable(states, rules)
             plan = plan_merge(preparer, self._repository, states, rules)
-            raise_conflicts(plan.conflicts, doing)
+            conflicts = [*missing(target), *plan.conflicts]
+            resolvable = isinstance(merge, MergeOptions)
+            raise_conflicts(conflicts, doing, level=rules.level, resolvable=resolvable)
             plans.append(plan)
             if not plan.has_effect:
                 return None, {}
