@@ -23,7 +23,7 @@ from omnigraph.history.log import LogFilter, log, reachable
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.manifest.targets import locate_commit
+from omnigraph.manifest.targets import describe_commit
 from omnigraph.read.diff import DiffFilter
 from omnigraph.read.engine import Reader
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
@@ -76,8 +76,8 @@ class HistoryMethods:
         return reachable(self._repository, self._repository.branch(branch))
 
     def commit(self, commit_id: str) -> Commit:
-        """One commit by id, from whichever branch has it."""
-        return locate_commit(self._repository, commit_id)[1]
+        """One commit by id, from whichever branch made it, or got it with a merge."""
+        return describe_commit(self._repository, commit_id)
 
     # -- changes -----------------------------------------------------------------------------------
 

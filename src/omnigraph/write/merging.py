@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from omnigraph.manifest.repository import Repository
-from omnigraph.read.delta import Side, State, type_delta
+from omnigraph.read.delta import Side, State, TypeDelta, type_delta
 from omnigraph.storage.delta import NEW, OLD
 from omnigraph.storage.locating import locate
 from omnigraph.write.conflicts import MergeConflict
@@ -107,6 +107,11 @@ class Merging:
         """How many entities the source touched since the base."""
         return sum(work.theirs.num_rows for work in self._work)
 
+    @property
+    def theirs(self) -> tuple[TypeDelta, ...]:
+        """What differs between the base and the source, of every type that is looked at."""
+        return tuple(work.delta for work in self._work)
+
     def types(self, decide: Decide = Decider.decide) -> Iterator[TypeMerge]:
         """The changes of every type that has any, in the order of type keys."""
         for work in self._work:
@@ -135,6 +140,7 @@ class _TypeMerging:
         found = {"base": theirs.old, "source": theirs.new, "target": ours.new}
         self._sides = {name: side for name, side in found.items() if side is not None}
         self._ours = ours.pairs
+        self.delta = theirs
         self.theirs = theirs.pairs
         wanted = None if rules.only is None else rules.only[source_key]
         if wanted is not None:
