@@ -102,13 +102,11 @@ def register_branch(repository: Repository, branch: Branch, source: Branch) -> N
 
 def forget_branch(repository: Repository, name: str) -> Branch:
     """Make a branch go away for everybody, unless something depends on it."""
-    if name == MAIN:
-        raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
     hit("branch.before_delete")
     forgotten: list[Branch] = []
 
     def change(state: ManifestState) -> Publication:
-        forgotten[:] = [_deletable(state, name)]
+        forgotten[:] = [deletable(state, name)]
         return Publication(new_ulid(), MAIN, drop=(forgotten[0].to_row().object_id,))
 
     change_registry(repository, change)
@@ -116,7 +114,10 @@ def forget_branch(repository: Repository, name: str) -> Branch:
     return forgotten[0]
 
 
-def _deletable(state: ManifestState, name: str) -> Branch:
+def deletable(state: ManifestState, name: str) -> Branch:
+    """The branch of this name, unless something depends on it."""
+    if name == MAIN:
+        raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
     branch = get_branch(state, name)
     if is_protected(state, branch):
         raise BranchProtected(f"branch {name!r} is protected", details={"branch": name})

@@ -38,13 +38,14 @@ class BranchMethods(WriteMethods):
         self._transaction.require_writable()
         return create_branch(self._repository, name, from_)
 
-    def delete_branch(self, name: str) -> None:
-        """Delete a branch with its own history.
+    def delete_branch(self, name: str, *, force: bool = False) -> None:
+        """Delete a branch with its own states; commits that were merged stay in the history.
 
-        Refused while another branch was forked from it, or a tag keeps one of its commits.
+        Refused while another branch was forked from it, or a tag keeps one of its commits; and,
+        unless by ``force``, while it has commits that no other branch has.
         """
         self._transaction.require_writable()
-        delete_branch(self._repository, self._transaction.recovery, name)
+        delete_branch(self._repository, self._transaction.recovery, name, force=force)
 
     def protect_branch(
         self, name: str, protected: bool = True, *, merges_only: bool = False
