@@ -64,7 +64,7 @@ def create(
     location = call.address(uri)
     call.echo(location)
     graph = omnigraph.open(location.uri)
-    graph.create_branch(name, source)
+    graph.create_branch(name, source, actor=call.actor)
     data = {"uri": graph.uri, "from": source, "name": name, "actor_id": call.actor}
     return Result(data, [f"created branch {name} from {source}"])
 

@@ -322,7 +322,8 @@ class Lifeline:
         deeds = () if merge is None else merge.deeds(self.owner.incarnation, self.id)
         if not deeds:
             return None
-        return Op.INSERT if any(deed.op == Op.INSERT for deed in deeds) else Op.UPDATE
+        inserts = (deed.op == Op.INSERT and deed.properties is None for deed in deeds)
+        return Op.INSERT if any(inserts) else Op.UPDATE
 
     @cached_property
     def _one_schema(self) -> bool:

@@ -41,7 +41,8 @@ class Deed:
     op: str | None
     """insert, update or delete; None where it was not known any more."""
     properties: tuple[str, ...] | None = None
-    """By identity (ends of edges by name); None: those that it changed, whichever they were."""
+    """By identity (ends of edges by name); None: all of an insertion, and of an update those that
+    it changed, whichever they were. An insertion with some came upon an entity of the target."""
 
     def may_set(self, name: str) -> bool:
         return self.op != "delete" and (self.properties is None or name in self.properties)

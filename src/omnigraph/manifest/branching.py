@@ -45,12 +45,15 @@ Change = Callable[[ManifestState], Publication | None]
 """From the state of the registry to a publication; None when there is nothing to do."""
 
 
-def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branch:
+def create_branch(
+    repository: Repository, name: str, from_: str = MAIN, actor: str | None = None
+) -> Branch:
     """Fork a branch at a branch, a commit or a tag. Tables are forked later, by first writes."""
     name = check_new_name(repository.main.current(), name)
     start = resolve(repository, from_)
     source = start.branch
-    branch = Branch(name, new_ulid(), source.incarnation, start.commit_id, start.manifest_version)
+    forked_at = start.manifest_version
+    branch = Branch(name, new_ulid(), source.incarnation, start.commit_id, forked_at, actor)
     hit("branch.before_ref")
     ref = TableRef(MANIFEST_PATH, source.ref, start.manifest_version)
     try:

@@ -104,11 +104,15 @@ class MergedLine:
             most, found[lifetime] = of_type.deeds(compares=compares)
             if most is not None:
                 usual[lifetime] = most
+        deltas = {delta.side.pin.incarnation: delta for delta in theirs}
         for merge in types:
             lifetime = merge.target.pin.incarnation
             listed = found.setdefault(lifetime, {})
             for id, deeds in _last_writers(merge, touched.get(lifetime, _Touched()).unreadable):
                 listed.setdefault(id, deeds)
+            for id, properties in _inserted_twice(merge, deltas.get(lifetime)):
+                deeds = listed.get(id, usual.get(lifetime, ()))
+                listed[id] = tuple(_restricted(deed, properties) for deed in deeds)
             for id, properties in _given(merge):
                 own = Deed(merge_id, str(Op.UPDATE), properties)
                 listed[id] = (*listed.get(id, usual.get(lifetime, ())), own)
@@ -244,6 +248,38 @@ def _changed(delta: TypeDelta, pairs: pa.Table) -> Iterator[tuple[str, tuple[str
         same = delta.same_by_column(rows.before, rows.after)
         for at, id in enumerate(rows.ids):
             yield id, tuple(sorted(names[name] for name, found in same.items() if not found[at]))
+
+
+def _inserted_twice(
+    merge: TypeMerge, theirs: TypeDelta | None
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Entities that both sides inserted, and which of their properties come from the source."""
+    import pyarrow.compute as pc
+
+    if theirs is None or not theirs.pairs[OLD].null_count:
+        return
+    inserted = theirs.pairs["id"].filter(pc.is_null(theirs.pairs[OLD])).combine_chunks()
+    pairs = merge.copied.get("source")
+    if pairs is not None:
+        contested = pc.and_(pc.is_valid(pairs[OLD]), pc.is_valid(pairs[NEW]))
+        both = pairs.filter(pc.and_(contested, pc.is_in(pairs["id"], value_set=inserted)))
+        yield from _changed(TypeDelta(merge.target, merge.sides["source"], both), both)
+    if merge.composed:
+        known, names = set(inserted.to_pylist()), merge.target.owner.properties
+        for item in merge.composed:
+            if item.target_row is not None and item.id in known:
+                yield (
+                    item.id,
+                    tuple(
+                        sorted(names[n].property_id if n in names else n for n in item.from_source)
+                    ),
+                )
+
+
+def _restricted(deed: Deed, properties: tuple[str, ...]) -> Deed:
+    """An insertion of which only some properties came into the target."""
+    is_whole = deed.op == Op.INSERT and deed.properties is None
+    return replace(deed, properties=properties) if is_whole else deed
 
 
 def _given(merge: TypeMerge) -> Iterator[tuple[str, tuple[str, ...] | None]]:

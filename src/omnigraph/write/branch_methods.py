@@ -30,13 +30,13 @@ class BranchMethods(WriteMethods):
         """The names of all branches."""
         return list(all_branches(self._repository.main.current()))
 
-    def create_branch(self, name: str, from_: str = MAIN) -> Branch:
+    def create_branch(self, name: str, from_: str = MAIN, *, actor: str | None = None) -> Branch:
         """Fork a branch at a branch, a commit, a tag or a time.
 
         Costs the same whatever the graph holds.
         """
         self._transaction.require_writable()
-        return create_branch(self._repository, name, from_)
+        return create_branch(self._repository, name, from_, self._transaction.acting(actor))
 
     def delete_branch(self, name: str, *, force: bool = False) -> None:
         """Delete a branch with its own states; commits that were merged stay in the history.
@@ -78,7 +78,8 @@ class BranchMethods(WriteMethods):
     ) -> Tag:
         """Name a commit: the head of a branch, or any commit. ``force`` moves an existing tag."""
         self._transaction.require_writable()
-        return create_tag(self._repository, name, target, force=force, actor=actor, message=message)
+        by = self._transaction.acting(actor)
+        return create_tag(self._repository, name, target, force=force, actor=by, message=message)
 
     def delete_tag(self, name: str) -> Tag:
         """Remove a tag."""

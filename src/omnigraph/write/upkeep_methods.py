@@ -152,7 +152,7 @@ class UpkeepMethods(Forgetting):
             confirm=confirm,
             force=force,
             restore=restore,
-            actor=actor,
+            actor=self._transaction.acting(actor),
         )
 
     def backup(self, target: str | os.PathLike[str]) -> CopyReport:
