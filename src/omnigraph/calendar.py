@@ -2,7 +2,9 @@
 
 A date is a number of days, an instant a number of milliseconds, both since 1970-01-01 (UTC). The
 arithmetic is the proleptic Gregorian calendar without limits, because a stored integer may lie far
-outside the years that the standard library knows.
+outside the years that the standard library knows. Years beyond four digits are written with a sign,
+as ISO 8601 has it, and read back; what no column could hold (32 bits of days, 64 of milliseconds)
+is no date.
 """
 
 from __future__ import annotations
@@ -12,9 +14,14 @@ from typing import Final
 
 DAY_MS: Final = 86_400_000
 
-_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+DAYS_MAX: Final = 2**31
+MILLISECONDS_MAX: Final = 2**63
+
+_YEAR: Final = r"(?:[0-9]{4}|[+-][0-9]{4,9})"
+_DATE: Final = re.compile(rf"({_YEAR})-([0-9]{{2}})-([0-9]{{2}})")
 _INSTANT: Final = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    rf"({_YEAR}-[0-9]{{2}}-[0-9]{{2}})"
+    r"[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
 _MONTH_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -22,6 +29,11 @@ _MONTH_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 def parse_date(text: str) -> int | None:
     """``YYYY-MM-DD`` as days; None when the text is not a date."""
+    days = _parse_days(text)
+    return days if days is not None and -DAYS_MAX <= days < DAYS_MAX else None
+
+
+def _parse_days(text: str) -> int | None:
     match = _DATE.fullmatch(text)
     if match is None:
         return None
@@ -43,7 +55,7 @@ def parse_instant(text: str) -> int | None:
     match = _INSTANT.fullmatch(text)
     if match is None:
         return None
-    days = parse_date(match[1])
+    days = _parse_days(match[1])
     hour, minute, second = int(match[2]), int(match[3]), int(match[4])
     if days is None or hour > 23 or minute > 59 or second > 60:
         return None
@@ -54,7 +66,8 @@ def parse_instant(text: str) -> int | None:
             return None
         offset = (offset_hour * 60 + offset_minute) * (-1 if match[6] == "-" else 1)
     millis = int(((match[5] or "") + "000")[:3])
-    return days * DAY_MS + ((hour * 60 + minute - offset) * 60 + second) * 1000 + millis
+    found = days * DAY_MS + ((hour * 60 + minute - offset) * 60 + second) * 1000 + millis
+    return found if -MILLISECONDS_MAX <= found < MILLISECONDS_MAX else None
 
 
 def format_instant(millis: int) -> str:

@@ -467,6 +467,12 @@ class BranchInUse(Conflict):
     default_remedy = "Delete what depends on it first."
 
 
+class BranchUnmerged(Conflict):
+    code = "branch_unmerged"
+    retryable = False
+    default_remedy = "Merge it first, or delete it with --force (Python: force=True)."
+
+
 class BranchProtected(Conflict):
     code = "branch_protected"
     status = 403

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.commit.actors import configured_actor
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
@@ -55,22 +56,33 @@ logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 @told()
 def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
-    """Create a graph with the given schema text and open it."""
+    """Create a graph with the given schema text and open it.
+
+    ``actor`` is who made it, and who later writes through this handle unless they say otherwise.
+    """
     location = parse_location(uri)
     accepted = accept_schema(schema, mint=new_ulid)
-    return Graph(create_graph(location, accepted, actor=actor))
+    by = configured_actor() if actor is None else actor
+    return Graph(create_graph(location, accepted, actor=by), actor=by)
 
 
 def open(
-    uri: str | os.PathLike[str], *, read_only: bool = False, blob_bases: Sequence[str] = ()
+    uri: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    blob_bases: Sequence[str] = (),
+    actor: str | None = None,
 ) -> Graph:
     """Open a graph; unless read-only, an older format is brought up to date and unfinished writes
     of dead processes are resolved.
 
     ``blob_bases`` are URIs below which blobs in written data may refer to bytes outside the graph.
+    ``actor`` is who writes through this handle, where a write does not say (otherwise
+    ``OMNIGRAPH_ACTOR`` from the environment).
     """
     policy = BlobPolicy(tuple(blob_bases))
-    graph = Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=policy)
+    by = configured_actor() if actor is None else actor
+    graph = Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=policy, actor=by)
     if not read_only:
         graph._repository.main.migrate()
         graph.recovered_at_open = graph.recover()
@@ -87,11 +99,13 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         *,
         read_only: bool = False,
         blobs: BlobPolicy = BlobPolicy(),  # noqa: B008 - immutable
+        actor: str | None = None,
     ) -> None:
         self._repository = repository
         self._read_only = read_only
         self._blobs = blobs
-        self._transaction = WriteTransaction(repository, read_only=read_only)
+        self._actor = actor
+        self._transaction = WriteTransaction(repository, read_only=read_only, actor=actor)
         self._reader = Reader(repository)
         self._operator = Operator(repository, self._transaction.recovery)
         self.recovered_at_open = Recovered([], [], [])
@@ -334,8 +348,9 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         return f"Graph({self.uri!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopen, (self.uri, self._read_only, self._blobs))
+        return (_reopen, (self.uri, self._read_only, self._blobs, self._actor))
 
 
-def _reopen(uri: str, read_only: bool, blobs: BlobPolicy) -> Graph:
-    return Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=blobs)
+def _reopen(uri: str, read_only: bool, blobs: BlobPolicy, actor: str | None) -> Graph:
+    repository = Repository.open(parse_location(uri))
+    return Graph(repository, read_only=read_only, blobs=blobs, actor=actor)

@@ -2,7 +2,8 @@
 
 A *stored value* is the Python form of what a column holds: str, bool, int, float, days for a Date,
 milliseconds for a DateTime, bytes (owned) or str (a URI) for a Blob. ``accept`` turns JSON into a
-stored value under the strict rules of a load, ``produce`` and ``export`` turn it back, ``spell``
+stored value under the strict rules of a load (times as texts or numbers), ``produce`` turns it back
+into what every surface shows (times as texts), ``spell``
 gives the text that keys and uniqueness are built on. pyarrow is imported only where an Arrow type
 is asked for, so that the languages start without it.
 """
@@ -48,7 +49,6 @@ class Scalar:
     accept: Callable[[Any], Stored]
     spell: Callable[[Any], str]
     produce: Callable[[Any], Any]
-    export: Callable[[Any], Any]
 
     @property
     def numeric(self) -> bool:
@@ -212,35 +212,18 @@ _accept_instant = _time(
     parse_instant, 64, "an RFC 3339 instant such as `2024-02-29T12:00:00Z`", "milliseconds"
 )
 _TABLE: Final = (
-    # name, family, value kind, Arrow type, accept, spell, produce (queries), export (images)
-    Scalar("String", "string", "string", "string", _accept_string, _same, _same, _same),
-    Scalar("Bool", "bool", "bool", "bool_", _accept_bool, _spell_bool, _same, _same),
-    Scalar("I32", "integer", "int", "int32", _signed(32), str, _same, _same),
-    Scalar("I64", "integer", "bigint", "int64", _signed(64), str, _same, _same),
-    Scalar("U32", "integer", "int", "uint32", _unsigned(32), str, _same, _same),
-    Scalar("U64", "integer", "bigint", "uint64", _unsigned(64), str, _same, _same),
-    Scalar(
-        *("F32", "float", "float", "float32"),
-        *(_float(True), _spell_single, _produce_single, _produce_single),
-    ),
-    Scalar(
-        *("F64", "float", "float", "float64"),
-        *(_float(False), shortest_float, _produce_float, _produce_float),
-    ),
-    Scalar("Date", "date", "date", "date32", _accept_date, str, format_date, _same),
-    Scalar(
-        "DateTime", "datetime", "datetime", "date64", _accept_instant, str, format_instant, _same
-    ),
-    Scalar(
-        "Blob",
-        "blob",
-        "blob",
-        "large_binary",
-        _accept_blob,
-        _refuse_blob,
-        _refuse_blob,
-        _export_blob,
-    ),
+    # name, family, value kind, Arrow type, accept, spell, produce
+    Scalar("String", "string", "string", "string", _accept_string, _same, _same),
+    Scalar("Bool", "bool", "bool", "bool_", _accept_bool, _spell_bool, _same),
+    Scalar("I32", "integer", "int", "int32", _signed(32), str, _same),
+    Scalar("I64", "integer", "bigint", "int64", _signed(64), str, _same),
+    Scalar("U32", "integer", "int", "uint32", _unsigned(32), str, _same),
+    Scalar("U64", "integer", "bigint", "uint64", _unsigned(64), str, _same),
+    Scalar("F32", "float", "float", "float32", _float(True), _spell_single, _produce_single),
+    Scalar("F64", "float", "float", "float64", _float(False), shortest_float, _produce_float),
+    Scalar("Date", "date", "date", "date32", _accept_date, str, format_date),
+    Scalar("DateTime", "datetime", "datetime", "date64", _accept_instant, str, format_instant),
+    Scalar("Blob", "blob", "blob", "large_binary", _accept_blob, _refuse_blob, _refuse_blob),
 )
 SCALARS: Final[Mapping[str, Scalar]] = MappingProxyType({row.name: row for row in _TABLE})
 
@@ -333,7 +316,7 @@ class PropertyType:
             raise InvalidValue(f"in an array: {problem.message}") from None
 
     def produce(self, value: Any, *, js_safe: bool = False) -> Any:
-        """A stored value as a query answers it."""
+        """A stored value as JSON and people are shown it; times are ISO 8601 texts."""
         if value is None:
             return None
         produce = self.scalar.produce
@@ -344,13 +327,10 @@ class PropertyType:
         return produce(value)
 
     def export(self, value: Any) -> Any:
-        """A stored value as exports, entity images and change images show it."""
-        if value is None:
-            return None
-        export = self.scalar.export
-        if self.dimensions is not None or self.is_list:
-            return [None if item is None else export(item) for item in value]
-        return export(value)
+        """The same for exports, entities and change images, which have a place for blobs."""
+        if self.is_blob:
+            return None if value is None else _export_blob(value)
+        return self.produce(value)
 
     def spell(self, value: Stored) -> str:
         """The canonical spelling of one stored value; lists and vectors have none."""

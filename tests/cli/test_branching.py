@@ -127,7 +127,8 @@ class TestBranchesAndTags:
         assert done.code == 0
 
     def test_a_branch_can_be_deleted_once(self, inline: Program, graph: Graph) -> None:
-        assert inline("branch", "delete", "dev", "--uri", graph.uri).out == "deleted branch dev\n"
+        delete = ("branch", "delete", "dev", "--uri", graph.uri, "--force")
+        assert inline(*delete).out == "deleted branch dev\n"
         again = inline("branch", "delete", "dev", "--uri", graph.uri)
         assert (again.code, "error[branch_not_found]" in again.err) == (1, True)
 
@@ -136,7 +137,9 @@ class TestBranchesAndTags:
         done = inline("branch", "delete", "dev", "--uri", graph.uri)
         assert "error[branch_protected]" in done.err
         inline("branch", "protect", "dev", "--off", "--uri", graph.uri)
-        assert inline("branch", "delete", "dev", "--uri", graph.uri).code == 0
+        refused = inline("branch", "delete", "dev", "--uri", graph.uri)
+        assert "error[branch_unmerged]" in refused.err
+        assert inline("branch", "delete", "dev", "--uri", graph.uri, "--force").code == 0
 
     def test_tags_are_made_listed_and_removed(self, inline: Program, graph: Graph) -> None:
         head = graph.snapshot().commit_id

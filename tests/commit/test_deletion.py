@@ -14,11 +14,13 @@ from omnigraph.errors import (
     BranchInUse,
     BranchNotFound,
     BranchProtected,
+    BranchUnmerged,
     InvalidInput,
 )
 from omnigraph.graph import Graph
 from omnigraph.storage import failpoints
 from omnigraph.testing.promises import broken_promises
+from omnigraph.write.authorship import MergedLine
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def trees(graph: Graph) -> set[str]:
 
 def test_g2_nothing_of_a_deleted_branch_is_left(graph: Graph) -> None:
     assert trees(graph)
-    graph.delete_branch("dev")
+    graph.delete_branch("dev", force=True)
     assert graph.branches() == ["main"]
     assert trees(graph) == set()
     assert broken_promises(graph.uri) == []
@@ -50,7 +52,7 @@ def test_g2_nothing_of_a_deleted_branch_is_left(graph: Graph) -> None:
 def test_b4_a_recreated_name_is_a_different_branch(graph: Graph) -> None:
     other = omnigraph.open(graph.uri)
     head = other.snapshot("dev").commit_id
-    graph.delete_branch("dev")
+    graph.delete_branch("dev", force=True)
     graph.create_branch("dev")
     assert head not in {commit.commit_id for commit in other.commits("dev")}
     with other.write("dev") as w:
@@ -61,21 +63,21 @@ def test_b4_a_recreated_name_is_a_different_branch(graph: Graph) -> None:
 def test_b4_what_others_depend_on_stays(graph: Graph) -> None:
     graph.create_branch("child", "dev")
     with pytest.raises(BranchInUse) as caught:
-        graph.delete_branch("dev")
+        graph.delete_branch("dev", force=True)
     assert caught.value.details["descendants"] == ["child"]
     graph.delete_branch("child")
     graph.tag("kept", "dev")
     with pytest.raises(BranchInUse) as caught:
-        graph.delete_branch("dev")
+        graph.delete_branch("dev", force=True)
     assert caught.value.details["tags"] == ["kept"]
     graph.delete_tag("kept")
-    graph.delete_branch("dev")
+    graph.delete_branch("dev", force=True)
 
 
 def test_a_tag_on_an_inherited_commit_keeps_no_branch(graph: Graph) -> None:
     inherited = graph.commits("dev")[-1].commit_id
     graph.tag("first", inherited)
-    graph.delete_branch("dev")
+    graph.delete_branch("dev", force=True)
     assert graph.diff("first", "main").stats.total > 0
 
 
@@ -93,7 +95,7 @@ def test_protection_is_enforced_and_can_be_lifted(graph: Graph) -> None:
     assert graph.is_protected("dev")
     first = graph.commits("dev")[-1].commit_id
     refused: list[Any] = [
-        lambda: graph.delete_branch("dev"),
+        lambda: graph.delete_branch("dev", force=True),
         lambda: graph.reset(first, "dev"),
         lambda: graph.reset(first, "main"),
         lambda: graph.mutate('query q() { insert City { name: "x" } }', branch="dev"),
@@ -105,7 +107,7 @@ def test_protection_is_enforced_and_can_be_lifted(graph: Graph) -> None:
         w.insert("City", {"name": "Bonn"})
     assert graph.merge("main", "dev").outcome == "merged"
     graph.protect_branch("dev", False)
-    graph.delete_branch("dev")
+    graph.delete_branch("dev", force=True)
 
 
 @pytest.mark.parametrize("place", ["branch.after_forget", "branch.after_forks"])
@@ -114,7 +116,7 @@ def test_an_interrupted_deletion_is_in_nobodys_way_and_leaves_files_to_cleanup(
 ) -> None:
     failpoints.arm(place, "error")
     with contextlib.suppress(failpoints.FailpointError):  # a failure to remove files is a warning
-        graph.delete_branch("dev")
+        graph.delete_branch("dev", force=True)
     failpoints.disarm_all()
     assert graph.branches() == ["main"]
     assert graph.check().findings == []
@@ -137,7 +139,7 @@ def test_a_write_to_a_branch_that_goes_away_is_refused(graph: Graph) -> None:
     def write() -> None:
         with other.write("dev") as w:
             w.insert("Person", {"name": "late"})
-            graph.delete_branch("dev")
+            graph.delete_branch("dev", force=True)
 
     with pytest.raises(BranchNotFound):
         write()
@@ -154,10 +156,61 @@ def test_a_deleter_leaves_files_alone_while_a_writer_is_under_way(
 
     def and_then(branch: Any) -> None:
         look(branch)
-        graph.delete_branch("dev")
+        graph.delete_branch("dev", force=True)
 
     monkeypatch.setattr(transaction, "_require_live", and_then)
     with other.write("dev") as w:
         w.insert("Person", {"name": "late"})
     assert graph.branches() == ["main"]
     assert broken_promises(graph.uri) == []
+
+
+class TestUnmergedCommits:
+    def test_a_branch_with_commits_of_its_own_is_refused_and_told_what_goes(
+        self, graph: Graph
+    ) -> None:
+        with graph.write("dev", actor="ann", message="the last word") as w:
+            w.insert("Person", {"name": "late"})
+        with pytest.raises(BranchUnmerged) as caught:
+            graph.delete_branch("dev")
+
+        newest = graph.commits("dev", limit=1)[0]
+        own = len(graph.commits("dev")) - len(graph.commits())
+        assert caught.value.details == {
+            "branch": "dev",
+            "unmerged_commits": own,
+            "newest_commit_id": newest.commit_id,
+            "newest_message": "the last word",
+            "newest_actor_id": "ann",
+        }
+        assert "the last word" in caught.value.message
+        assert "dev" in graph.branches()
+
+    def test_a_merged_branch_goes_without_force(self, graph: Graph) -> None:
+        graph.merge("dev")
+        graph.delete_branch("dev")
+        assert graph.branches() == ["main"]
+
+    def test_a_branch_that_was_merged_into_one_that_was_merged(self, graph: Graph) -> None:
+        graph.create_branch("other")
+        graph.merge("dev", "other", delete_branch=True)
+        with pytest.raises(BranchUnmerged):
+            graph.delete_branch("other")
+        assert graph.merge("other", delete_branch=True).branch_deleted
+        assert graph.branches() == ["main"]
+
+    def test_what_came_after_the_merge_counts(self, graph: Graph) -> None:
+        graph.merge("dev")
+        with graph.write("dev") as w:
+            w.insert("Person", {"name": "late"})
+        with pytest.raises(BranchUnmerged) as caught:
+            graph.delete_branch("dev")
+        assert caught.value.details["unmerged_commits"] == 1
+
+    def test_a_merge_that_kept_no_commits_counts_as_one(
+        self, graph: Graph, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(MergedLine, "rows", lambda *_: ())
+        graph.merge("dev")
+        graph.delete_branch("dev")
+        assert graph.branches() == ["main"]

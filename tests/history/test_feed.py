@@ -209,7 +209,7 @@ class TestTokens:
     def test_a_branch_that_was_deleted_and_made_again(self, people: Graph) -> None:
         people.create_branch("dev")
         cursor = people.changes("dev").cursor
-        people.delete_branch("dev")
+        people.delete_branch("dev", force=True)
         with pytest.raises(BranchNotFound):
             people.changes("dev", cursor=cursor)
         people.create_branch("dev")

@@ -237,7 +237,7 @@ def test_tags_keep_their_commit_alive_until_they_go(graph: Graph) -> None:
     assert list(fresh.export(at="release")) == state
     fresh.create_branch("hotfix", "release")
     assert rows(fresh, "node:Person", "hotfix")
-    fresh.delete_branch("hotfix")
+    fresh.delete_branch("hotfix", force=True)
     fresh.delete_tag("release")
     fresh.cleanup(keep=1, confirm=True)
     with pytest.raises(OmnigraphError):

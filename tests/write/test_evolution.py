@@ -504,7 +504,7 @@ def test_V_14_nothing_is_removed_that_others_hold(graph: Graph) -> None:
         graph.apply_schema(WITHOUT_EMAIL, allow_data_loss=True)
     with pytest.raises(SchemaChangeRefused, match="branch side, tag v1"):
         graph.apply_schema(WITHOUT_HALL, allow_data_loss=True)
-    graph.delete_branch("side")
+    graph.delete_branch("side", force=True)
     graph.delete_tag("v1")
     assert graph.apply_schema(WITHOUT_HALL, allow_data_loss=True).applied
 

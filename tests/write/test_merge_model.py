@@ -175,7 +175,7 @@ class Scene:
 
     def delete(self, branch: str) -> None:
         try:
-            self.graph.delete_branch(branch)
+            self.graph.delete_branch(branch, force=True)
         except BranchInUse:
             return
         del self.heads[branch]

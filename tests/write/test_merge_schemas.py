@@ -87,7 +87,7 @@ def test_a_schema_that_only_the_source_changed_is_taken_over(graph: Graph) -> No
     assert len(entities(graph, "Owns")) == 1
     assert graph.schema().digest == graph.schema("side").digest
     assert graph.merge("side").outcome == "already_up_to_date"
-    graph.delete_branch("side")
+    graph.delete_branch("side", force=True)
     assert set(entities(graph, "Pet")) == {"rex"}
     with graph.write() as w:
         w.update("Person", "cy", {"score": 1.0})

@@ -64,7 +64,7 @@ def create(
     location = call.address(uri)
     call.echo(location)
     graph = omnigraph.open(location.uri)
-    graph.create_branch(name, source)
+    graph.create_branch(name, source, actor=call.actor)
     data = {"uri": graph.uri, "from": source, "name": name, "actor_id": call.actor}
     return Result(data, [f"created branch {name} from {source}"])
 
@@ -78,13 +78,20 @@ def list_branches(call: Call, uri: UriOption = None) -> Result:
 
 
 @command(app, data_verb("branch delete"))
-def delete(call: Call, name: NameArgument, uri: UriOption = None) -> Result:
-    """Delete a branch with its own history."""
+def delete(
+    call: Call,
+    name: NameArgument,
+    uri: UriOption = None,
+    force: Annotated[
+        bool, option("--force", help="Even if it has commits that no other branch has.")
+    ] = False,
+) -> Result:
+    """Delete a branch. Refused while it has commits that were not merged, unless forced."""
     location = call.address(uri)
     confirm(call, location, f"Delete branch {name}")
     call.echo(location)
     graph = omnigraph.open(location.uri)
-    graph.delete_branch(name)
+    graph.delete_branch(name, force=force)
     data = {"uri": graph.uri, "name": name, "actor_id": call.actor}
     return Result(data, [f"deleted branch {name}"])
 

@@ -17,6 +17,7 @@ from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import Result, print_result, report_interrupt
 from omnigraph.cli.quick_start import start_quickly
 from omnigraph.cli.scope import Verb
+from omnigraph.commit.actors import configured_actor
 from omnigraph.frozen import frozen
 from omnigraph.outcome import told
 from omnigraph.storage.locations import Location
@@ -34,7 +35,7 @@ class Call:
     @property
     def actor(self) -> str | None:
         """Who an embedded write is recorded as."""
-        return self.flags.actor
+        return self.flags.actor or configured_actor()
 
     def address(self, uri: str | None) -> Location:
         """The graph this call is about."""

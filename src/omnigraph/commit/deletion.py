@@ -16,17 +16,25 @@ from omnigraph.commit.recovery import Recovery
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.branching import forget_branch
+from omnigraph.manifest.branching import deletable, forget_branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH
+from omnigraph.manifest.unmerged import require_merged
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.tables import TableRef
 
 log = logging.getLogger("omnigraph.branches")
 
 
-def delete_branch(repository: Repository, recovery: Recovery, name: str) -> None:
-    """Delete a branch with its own history; refused while something depends on it."""
+def delete_branch(
+    repository: Repository, recovery: Recovery, name: str, *, force: bool = False
+) -> None:
+    """Delete a branch with its own history; refused while something depends on it.
+
+    Unless by ``force``, also while it has commits that no other branch has.
+    """
+    if not force:
+        require_merged(repository, deletable(repository.main.current(), name))
     branch = forget_branch(repository, name)
     try:
         if _nobody_writes(recovery, branch):

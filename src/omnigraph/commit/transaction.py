@@ -65,8 +65,12 @@ LIVE_WRITER_POLL_MAX_S = 0.25
 class WriteTransaction:
     """Commits prepared writes to one graph."""
 
-    def __init__(self, repository: Repository, *, read_only: bool = False) -> None:
+    def __init__(
+        self, repository: Repository, *, read_only: bool = False, actor: str | None = None
+    ) -> None:
+        """``actor`` is who writes where a write does not say."""
         self._repository = repository
+        self._actor = actor
         self._store = repository.tables
         self._objects = repository.objects
         self._read_only = read_only
@@ -75,6 +79,10 @@ class WriteTransaction:
     def require_writable(self) -> None:
         if self._read_only:
             raise ReadOnly("this handle was opened read-only")
+
+    def acting(self, given: str | None) -> str | None:
+        """Who a write is recorded as, given what its caller said."""
+        return self._actor if given is None else given
 
     def enter(self, branch: Branch) -> list[Resolution]:
         """What every write does first: bring the branch to the current format, if it is not, and
@@ -252,7 +260,7 @@ class WriteTransaction:
                 kind=info.kind,
                 created_at_us=now,
                 merged_parent=info.merged_parent,
-                actor=info.actor,
+                actor=self.acting(info.actor),
                 message=info.message,
                 operation_id=prepared.operation_id,
                 metadata=dict(info.metadata),

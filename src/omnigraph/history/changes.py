@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from omnigraph.errors import ChangeFeedGap, ChangesRefused, InvalidInput, ResourceLimit
-from omnigraph.history.window import Step
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 from omnigraph.read.delta import State, paired_types, touched_types, type_delta
 from omnigraph.read.diff import DiffFilter, EntityChange, entity_changes
 from omnigraph.read.schema_changes import schema_changes
+from omnigraph.read.window import Step
 from omnigraph.storage.lance_errors import TableNotFound
 
 PAGE_CHANGES: Final = 1_000

@@ -1,4 +1,8 @@
-"""The history of an entity, and who set its values: lifelines with the commits that made them."""
+"""The history of an entity, and who set its values: lifelines with the commits that made them.
+
+What a merge brought is shown with the commits of the merged branch, as the merge recorded them;
+whether that branch still exists makes no difference.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from omnigraph.errors import EntityNotFound, InvalidInput, ResourceLimit
+from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
 from omnigraph.history.lifeline import Lifeline, Moved
-from omnigraph.history.sightings import Seen
+from omnigraph.history.setters import MergedChange, Setters, merged_changes
 from omnigraph.history.tokens import Scope
 from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.rows import Commit
 from omnigraph.read.delta import Op
-from omnigraph.storage.lance_errors import TableNotFound
 
 BATCH_EVENTS: Final = 32
 BATCH_EVENTS_MAX: Final = 512
@@ -31,12 +34,16 @@ class EntityEvent:
     op: Op
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    merged: tuple[MergedChange, ...] = ()
+    """For a merge: what commits of merged branches had done to the entity, newest first."""
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"commit": self.commit.to_json(), "op": str(self.op)}
         for name, image in (("before", self.before), ("after", self.after)):
             if image is not None:
                 body[name] = image
+        if self.merged:
+            body["merged"] = [change.to_json() for change in self.merged]
         return body
 
 
@@ -57,8 +64,13 @@ class EntityHistory:
     def __iter__(self) -> Iterator[EntityEvent]:
         moves, size = self.lifeline.moves(), BATCH_EVENTS
         with deletion_noticed(self.lifeline.repository, self.lifeline.branch):
-            while batch := list(islice(moves, size)):
+            while True:
+                batch, reclaimed = _taken(moves, size)
                 yield from self._events(batch)
+                if reclaimed is not None:
+                    raise reclaimed
+                if len(batch) < size:
+                    return
                 size = min(size * 2, BATCH_EVENTS_MAX)
 
     def page(self, limit: int, page_token: str | None = None) -> HistoryPage:
@@ -73,10 +85,13 @@ class EntityHistory:
             told = self._scope.decode("history", page_token)
             until = versions.index(told["before"])
         with deletion_noticed(self.lifeline.repository, self.lifeline.branch):
-            found = list(islice(self.lifeline.moves(until), limit + 1))
+            found, reclaimed = _taken(self.lifeline.moves(until), limit + 1)
+            if reclaimed is not None and not found:
+                raise reclaimed
             token = None
-            if len(found) > limit:
-                token = self._scope.encode("history", {"before": versions[found[limit - 1].at]})
+            if len(found) > limit or reclaimed is not None:
+                last = found[min(limit, len(found)) - 1]
+                token = self._scope.encode("history", {"before": versions[last.at]})
             return HistoryPage(self._events(found[:limit]), token)
 
     def _events(self, moves: list[Moved]) -> list[EntityEvent]:
@@ -88,6 +103,7 @@ class EntityHistory:
                 move.op,
                 None if move.before is None else move.before.image,
                 None if move.after is None else move.after.image,
+                merged_changes(self.lifeline, commit, move),
             )
             for commit, move in zip(timeline.read_commits(positions), moves, strict=True)
         ]
@@ -103,6 +119,17 @@ class EntityHistory:
         )
 
 
+def _taken(moves: Iterator[Moved], count: int) -> tuple[list[Moved], HistoryReclaimed | None]:
+    """So many moves, or those until history was cleaned up, with the error that says so."""
+    found: list[Moved] = []
+    try:
+        for move in islice(moves, count):
+            found.append(move)
+    except HistoryReclaimed as error:
+        return found, error
+    return found, None
+
+
 @dataclass(frozen=True, slots=True)
 class Blame:
     """A property (or an end of an edge) of an entity: its value and the commit that set it."""
@@ -110,17 +137,20 @@ class Blame:
     property: str
     value: Any
     commit: Commit | None
-    """None for a property that came with a schema and was never set."""
+    """None for a property that came with a schema and was never set, or if it is ``reclaimed``."""
+    reclaimed: bool = False
+    """Whether the states that would show who set it were cleaned up."""
 
     def to_json(self) -> dict[str, Any]:
         commit = None if self.commit is None else self.commit.to_json()
-        return {"property": self.property, "value": self.value, "commit": commit}
+        body = {"property": self.property, "value": self.value, "commit": commit}
+        return body | ({"reclaimed": True} if self.reclaimed else {})
 
 
 def blame(lifeline: Lifeline) -> list[Blame]:
     """For every property of an entity as it is now, the commit that set its current value.
 
-    A value that came with a merge was set by a commit of the merged branch, if that still exists.
+    A value that came with a merge was set by a commit of the merged branch.
     """
     end = len(lifeline.track)
     now = lifeline.find(end - 1)
@@ -131,45 +161,20 @@ def blame(lifeline: Lifeline) -> list[Blame]:
             remedy="Look at its history, or blame an older state.",
             details={"type_key": owner.key, "id": lifeline.id},
         )
-    commits = _setters(lifeline, set(now.values), end)
+    setters = Setters(lifeline)
+    commits, reclaimed = setters.before(set(now.values), end)
+    if reclaimed == set(now.values):
+        raise HistoryReclaimed(
+            f"who set the values of {lifeline.id!r} was cleaned up",
+            remedy="Look at its newest events with a page of its history.",
+        )
     shown = {**now.image["properties"], **now.image.get("endpoints", {})}
-    return [
-        Blame(name, shown[name], commits.get(column.property_id or column.name))
+    names = {
+        owner.shown_name(column.name): column.property_id or column.name
         for column in owner.columns()
-        if (name := owner.shown_name(column.name)) in shown
+    }
+    return [
+        Blame(name, shown[name], commits.get(id), id in reclaimed)
+        for name, id in names.items()
+        if name in shown
     ]
-
-
-def _setters(lifeline: Lifeline, wanted: set[str], end: int) -> dict[str, Commit]:
-    """Which commits set the values that these properties have before a position."""
-    found: dict[str, Commit] = {}
-    missing = set(wanted)
-    timeline, versions = lifeline.state.timeline, lifeline.track.versions
-    for move in lifeline.moves(end):
-        fresh = missing if move.op is Op.INSERT else missing & move.changed()
-        if fresh and move.after is not None:
-            at = timeline.commits.until(versions[move.at]) - 1
-            (commit,) = timeline.read_commits([at])
-            found |= dict.fromkeys(fresh, commit)
-            if commit.merged_parent is not None:
-                found |= _merged(lifeline, commit.merged_parent, fresh, move.after)
-        missing -= fresh
-        if not missing or move.op is not Op.UPDATE:
-            break
-    return found
-
-
-def _merged(lifeline: Lifeline, commit_id: str, names: set[str], set_to: Seen) -> dict[str, Commit]:
-    """The setters of those values that a merge took from the branch that was merged."""
-    source = lifeline.at_commit(commit_id)
-    if source is None:
-        return {}
-    line, end = source
-    try:
-        seen = line.find(end - 1) if end else None
-    except TableNotFound:
-        return {}  # cleaned up: the merge is the oldest commit that is known to have it
-    if seen is None:
-        return {}
-    taken = {name for name in names if seen.values.get(name) == set_to.values[name]}
-    return _setters(line, taken, end)

@@ -16,7 +16,6 @@ from omnigraph.errors import ChangeFeedGap, ChangesRefused, InvalidInput, Resour
 from omnigraph.history.changes import Block, CommitReader, Packer, Place
 from omnigraph.history.filters import filter_digest, require_known_types
 from omnigraph.history.tokens import Scope, rejected
-from omnigraph.history.window import WINDOW_COMMITS, Schemas, Step, Window
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -24,6 +23,7 @@ from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.targets import locate_commit
 from omnigraph.read.diff import DiffFilter, EntityChange
 from omnigraph.read.export import export
+from omnigraph.read.window import WINDOW_COMMITS, Schemas, Step, Window
 
 POLL_COMMITS: Final = 128
 POLL_COMMITS_MAX: Final = 512

@@ -19,16 +19,18 @@ from typing import Final
 
 from omnigraph.errors import CommitNotFound, HistoryReclaimed
 from omnigraph.history.sightings import Seen, read_whole, search
-from omnigraph.history.window import Schemas
+from omnigraph.manifest import history
+from omnigraph.manifest.attribution import Attribution, read_attribution
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.missing import skipped_if_deleted
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Kind, TablePin, ref_at
+from omnigraph.manifest.rows import Commit, Kind, TablePin, ref_at
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.targets import locate_commit
 from omnigraph.manifest.timeline import Track
 from omnigraph.read.delta import Op
+from omnigraph.read.window import Schemas
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.delta import common_ancestor, touched_fragments
 from omnigraph.storage.fingerprints import may_hold
@@ -53,9 +55,13 @@ class Moved:
     at: int
     before: Seen | None
     after: Seen | None
+    known_op: Op | None = None
+    """Given where the state before was cleaned up, and a merge recorded what happened."""
 
     @property
     def op(self) -> Op:
+        if self.known_op is not None:
+            return self.known_op
         if self.before is None:
             return Op.INSERT
         return Op.DELETE if self.after is None else Op.UPDATE
@@ -83,6 +89,7 @@ class Lifeline:
     _pins: dict[int, TablePin] = field(default_factory=dict)
     _ahead: dict[int, Seen | None] = field(default_factory=dict)
     _ahead_size: int = AHEAD_FIRST
+    _attributions: dict[str, Attribution | None] = field(default_factory=dict)
 
     def moves(self, until: int | None = None) -> Iterator[Moved]:
         """Every change, newest first; ``until`` begins before the version at a position."""
@@ -105,7 +112,13 @@ class Lifeline:
                 continue
             start = self._run_start(at)
             made = self._first_since(seen.written, start, at)
-            earlier = self._earlier(made, start)
+            try:
+                earlier = self._earlier(made, start)
+            except TableNotFound:
+                op = self._recorded_op(made)
+                if op is not None:
+                    yield Moved(made, None, seen, op)
+                raise
             move = Moved(made, earlier, seen)
             if earlier is None or move.changed():
                 yield move
@@ -122,7 +135,7 @@ class Lifeline:
         """
         try:
             branch, commit = locate_commit(self.repository, commit_id)
-        except CommitNotFound:
+        except (CommitNotFound, HistoryReclaimed):
             return None
         with skipped_if_deleted(self.repository, branch):
             state = self.repository.manifest(branch).current()
@@ -132,6 +145,22 @@ class Lifeline:
                     line = Lifeline(self.repository, branch, state, self.schemas, owner, self.id)
                     return line, line.track.until(commit.manifest_version or 0)
         return None
+
+    def commit_of(self, move: Moved) -> Commit:
+        """The commit that made a change."""
+        return self._commit_at(self.track.versions[move.at])
+
+    def attribution(self, merge_id: str) -> Attribution | None:
+        """What a merge, of this branch or of one that was merged into it, left."""
+        if merge_id not in self._attributions:
+            found = read_attribution(self.state.timeline, self.repository.objects, merge_id)
+            self._attributions[merge_id] = found
+        return self._attributions[merge_id]
+
+    def known_commit(self, commit_id: str) -> Commit | None:
+        """A commit of this branch, or one that was merged into it."""
+        found = history.find_commit(self.state, commit_id)
+        return history.find_merged(self.state, commit_id) if found is None else found
 
     # -- from one change to the one before ---------------------------------------------------------
 
@@ -277,12 +306,26 @@ class Lifeline:
         """The type as the schema had it at a position."""
         if self._one_schema:
             return self.owner
-        timeline, version = self.state.timeline, self.track.versions[at]
-        commit = timeline.read_commits([timeline.commits.until(version) - 1])[0]
+        version = self.track.versions[at]
+        commit = self._commit_at(version)
         hash = commit.schema_hash or ""
         snapshot = SnapshotPins(self.branch, version, commit.commit_id, hash, {})
         types = self.schemas(snapshot).types()
         return next(owner for owner in types if owner.incarnation == self.owner.incarnation)
+
+    def _commit_at(self, version: int) -> Commit:
+        timeline = self.state.timeline
+        return timeline.read_commits([timeline.commits.until(version) - 1])[0]
+
+    def _recorded_op(self, made: int) -> Op | None:
+        """What the version at a position did, as a merge recorded it; None if none did."""
+        commit = self._commit_at(self.track.versions[made])
+        merge = self.attribution(commit.commit_id)
+        deeds = () if merge is None else merge.deeds(self.owner.incarnation, self.id)
+        if not deeds:
+            return None
+        inserts = (deed.op == Op.INSERT and deed.properties is None for deed in deeds)
+        return Op.INSERT if any(inserts) else Op.UPDATE
 
     @cached_property
     def _one_schema(self) -> bool:

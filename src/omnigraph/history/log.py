@@ -1,8 +1,8 @@
 """The log of a branch: its commits newest first, filtered and in pages; or all that led to it.
 
-``Log`` follows the branch itself. ``reachable`` also follows what was merged into it, for people
-who look at the shape of a history; commits of deleted branches are known by their ids only and end
-the walk there.
+``log`` follows the branch itself. ``reachable`` also follows what was merged into it, for people
+who look at the shape of a history. Commits of deleted branches stay, except for those that were
+merged before merges kept them: these are known by their ids only and end the walk there.
 """
 
 from __future__ import annotations
@@ -144,21 +144,23 @@ class _Holders:
             timeline = self._holder(commit_id)
             if timeline is None:
                 return None
-            at = timeline.places[commit_id]
-            for commit in timeline.read_commits(range(max(0, at - NEIGHBOURS), at + 1)):
+            own = commit_id in timeline.places
+            at = (timeline.places if own else timeline.merged_places)[commit_id]
+            read = timeline.read_commits if own else timeline.read_merged
+            for commit in read(range(max(0, at - NEIGHBOURS), at + 1)):
                 self._known.setdefault(commit.commit_id, commit)
         return self._known[commit_id]
 
     def _holder(self, commit_id: str) -> Timeline | None:
         """Histories are read one after the other, and only until the commit is found."""
         for timeline in self._timelines:
-            if commit_id in timeline.places:
+            if timeline.knows(commit_id):
                 return timeline
         while self._branches:
             branch = self._branches.pop(0)
             with skipped_if_deleted(self._repository, branch):
                 timeline = self._repository.manifest(branch).current().timeline
                 self._timelines.append(timeline)
-                if commit_id in timeline.places:
+                if timeline.knows(commit_id):
                     return timeline
         return None

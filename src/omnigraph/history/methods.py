@@ -24,7 +24,7 @@ from omnigraph.manifest.missing import deletion_noticed, noticing_deletion
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.manifest.targets import locate_commit
+from omnigraph.manifest.targets import describe_commit
 from omnigraph.read.diff import DiffFilter
 from omnigraph.read.engine import Reader
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
@@ -80,8 +80,8 @@ class HistoryMethods:
         return noticing_deletion(self._repository, found, reachable(self._repository, found))
 
     def commit(self, commit_id: str) -> Commit:
-        """One commit by id, from whichever branch has it."""
-        return locate_commit(self._repository, commit_id)[1]
+        """One commit by id, from whichever branch made it, or got it with a merge."""
+        return describe_commit(self._repository, commit_id)
 
     # -- changes -----------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """The graph of commits: who descends from whom, and where two histories meet.
 
-A branch's manifest holds the commits it made and those it inherited. A merge names a commit of
-another branch as its second parent; that one is looked for where it is. Commits of deleted branches
-are known by id only: they end the walk there.
+A branch's manifest holds the commits it made, those it inherited and those that were merged into
+it. The state of a merged commit is on the branch that made it, if that still exists: it is looked
+for there. Commits of deleted branches that were merged before merges kept them are known by id
+only: they end the walk there.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ Parents = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Ancestry:
-    """Commits by id, and a branch that holds each."""
+    """Commits by id, and where each can be found."""
 
     commits: Mapping[str, Commit]
     holders: Mapping[str, Branch]
+    """A branch that can show the state of a commit; commits of deleted branches have none."""
+    carriers: Mapping[str, Branch]
+    """A branch that knows of a commit: as its own, or as one that was merged."""
 
     @property
     def parents(self) -> Parents:
@@ -34,7 +38,7 @@ class Ancestry:
 
     def base(self, source: str, target: str) -> Commit | None:
         """The merge base of two commits; None when they have nothing in common."""
-        versions = {id: commit.manifest_version or 0 for id, commit in self.commits.items()}
+        versions = {id: self.commits[id].manifest_version or 0 for id in self.holders}
         found = merge_base(self.parents, source, target, versions)
         return None if found is None else self.commits[found]
 
@@ -46,16 +50,22 @@ def parents_of(commit: Commit) -> tuple[str, ...]:
 def merge_base(
     parents: Parents, source: str, target: str, versions: Mapping[str, int]
 ) -> str | None:
-    """The common ancestor to compare both sides with.
+    """The common ancestor to compare both sides with; one of those that have a version.
 
-    Candidates are the common ancestors that no other common ancestor descends from: an older one
+    Candidates are the common ancestors that no other candidate descends from: an older one
     would bring back what both sides have left behind. Of several, as criss-cross merges make them,
     the one with the smallest sum of distances; then the higher version; then the later id.
     """
     from_source, from_target = distances(parents, source), distances(parents, target)
-    common = {id for id in from_source.keys() & from_target.keys() if id in parents}
-    # Ancestors of common ancestors are common: whoever is dominated is somebody's parent.
-    dominated = {parent for id in common for parent in parents[id]}
+    common = {id for id in from_source.keys() & from_target.keys() if id in versions}
+    dominated: set[str] = set()
+    waiting = [parent for id in common for parent in parents[id]]
+    while waiting:
+        id = waiting.pop()
+        if id not in dominated:
+            dominated.add(id)
+            if id not in common:  # the parents of those that are were taken above
+                waiting += parents.get(id, ())
     best = common - dominated
     if not best:
         return None
@@ -85,25 +95,31 @@ def load_ancestry(repository: Repository, branches: Iterable[Branch]) -> Ancestr
     """
     commits: dict[str, Commit] = {}
     holders: dict[str, Branch] = {}
+    carriers: dict[str, Branch] = {}
     asked = list(branches)
     others = [b for b in all_branches(repository.main.current()).values() if b not in asked]
 
     def read(branch: Branch) -> None:
-        for commit in history.list_commits(repository.manifest(branch).current()):
-            commits.setdefault(commit.commit_id, commit)
+        state = repository.manifest(branch).current()
+        for commit in history.list_commits(state):
+            commits[commit.commit_id] = commit
             holders.setdefault(commit.commit_id, branch)
+            carriers.setdefault(commit.commit_id, branch)
+        for commit in history.list_merged(state):
+            commits.setdefault(commit.commit_id, commit)
+            carriers.setdefault(commit.commit_id, branch)
 
     with deletion_noticed(repository, *asked):
         for branch in asked:
             read(branch)
     while others:
-        unknown = {p for c in commits.values() for p in parents_of(c) if p not in commits}
+        unknown = {p for c in commits.values() for p in parents_of(c) if p not in holders}
         if not unknown:
             break
         other = others.pop()
         with skipped_if_deleted(repository, other):
             read(other)
-    return Ancestry(commits, holders)
+    return Ancestry(commits, holders, carriers)
 
 
 def _reversed(id: str) -> tuple[int, ...]:

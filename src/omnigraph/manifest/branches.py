@@ -26,6 +26,8 @@ class Branch:
     parent: str | None = None
     fork_commit: str | None = None
     fork_version: int | None = None
+    actor: str | None = None
+    """Who made it; None for branches that do not say."""
 
     @property
     def ref(self) -> str | None:
@@ -33,12 +35,14 @@ class Branch:
         return None if self.name == MAIN else self.incarnation
 
     def to_row(self) -> Row:
-        data = {
+        data: dict[str, str | int | None] = {
             "incarnation": self.incarnation,
             "parent": self.parent,
             "fork_commit": self.fork_commit,
             "fork_version": self.fork_version,
         }
+        if self.actor is not None:
+            data["actor"] = self.actor
         return Row(f"branch:{self.name}", Kind.BRANCH, data)
 
     @classmethod
@@ -50,6 +54,7 @@ class Branch:
             data["parent"],
             data["fork_commit"],
             data["fork_version"],
+            data.get("actor"),
         )
 
 

@@ -47,12 +47,15 @@ Change = Callable[[ManifestState], Publication | None]
 """From the state of the registry to a publication; None when there is nothing to do."""
 
 
-def create_branch(repository: Repository, name: str, from_: str = MAIN) -> Branch:
+def create_branch(
+    repository: Repository, name: str, from_: str = MAIN, actor: str | None = None
+) -> Branch:
     """Fork a branch at a branch, a commit or a tag. Tables are forked later, by first writes."""
     name = check_new_name(repository.main.current(), name)
     start = resolve(repository, from_)
     source = start.branch
-    branch = Branch(name, new_ulid(), source.incarnation, start.commit_id, start.manifest_version)
+    forked_at = start.manifest_version
+    branch = Branch(name, new_ulid(), source.incarnation, start.commit_id, forked_at, actor)
     hit("branch.before_ref")
     ref = TableRef(MANIFEST_PATH, source.ref, start.manifest_version)
     try:
@@ -104,13 +107,11 @@ def register_branch(repository: Repository, branch: Branch, source: Branch) -> N
 
 def forget_branch(repository: Repository, name: str) -> Branch:
     """Make a branch go away for everybody, unless something depends on it."""
-    if name == MAIN:
-        raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
     hit("branch.before_delete")
     forgotten: list[Branch] = []
 
     def change(state: ManifestState) -> Publication:
-        forgotten[:] = [_deletable(state, name)]
+        forgotten[:] = [deletable(state, name)]
         return Publication(new_ulid(), MAIN, drop=(forgotten[0].to_row().object_id,))
 
     change_registry(repository, change)
@@ -118,7 +119,10 @@ def forget_branch(repository: Repository, name: str) -> Branch:
     return forgotten[0]
 
 
-def _deletable(state: ManifestState, name: str) -> Branch:
+def deletable(state: ManifestState, name: str) -> Branch:
+    """The branch of this name, unless something depends on it."""
+    if name == MAIN:
+        raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
     branch = get_branch(state, name)
     if is_protected(state, branch):
         raise BranchProtected(f"branch {name!r} is protected", details={"branch": name})

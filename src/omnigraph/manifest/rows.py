@@ -2,7 +2,8 @@
 
 Two sorts of rows exist. *Current* rows say what is true now (one head, one pin per type, the
 schemas, the branches, the marks of abandoned writes) and are replaced by later commits. *History*
-rows (one per commit, one per published version of a type) are only ever added. The nullable column
+rows (one per commit, one per published version of a type, one per commit that came with a merge and
+one per merge) are only ever added. The nullable column
 ``current`` is true on current rows; fragments that hold only history do not have the column at all,
 which is how a reader finds the current rows without touching history.
 """
@@ -36,6 +37,8 @@ class Kind(StrEnum):
     TABLE = "table"
     TABLE_VERSION = "table_version"
     GRAPH_COMMIT = "graph_commit"
+    MERGED_COMMIT = "merged_commit"
+    MERGE = "merge"
     GRAPH_HEAD = "graph_head"
     SCHEMA = "schema"
     BRANCH = "branch"
@@ -49,7 +52,7 @@ class Kind(StrEnum):
     QUIET = "quiet"
 
 
-HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT})
+HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT, Kind.MERGED_COMMIT, Kind.MERGE})
 
 
 @frozen
@@ -238,8 +241,18 @@ class Commit:
             {name: value for name, value in data.items() if value is not None},
         )
 
+    def to_merged_row(self) -> Row:
+        """The history row of a branch that this commit was merged into."""
+        row = self.to_row()
+        return replace(
+            row,
+            object_id=f"merged_commit:{self.commit_id}",
+            object_type=Kind.MERGED_COMMIT,
+            table_version=self.manifest_version,
+        )
+
     @classmethod
-    def from_row(cls, row: Row, manifest_version: int) -> Commit:
+    def from_row(cls, row: Row, manifest_version: int | None) -> Commit:
         data = dict(row.metadata)
         data["metadata"] = data.get("metadata") or {}
         commit_id = row.object_id.partition(":")[2]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from omnigraph.errors import CommitNotFound, InvalidInput, RefNotFound
+from omnigraph.errors import CommitNotFound, HistoryReclaimed, InvalidInput, RefNotFound
 from omnigraph.manifest import history
 from omnigraph.manifest.branches import MAIN_BRANCH, Branch, all_branches, get_branch
 from omnigraph.manifest.missing import deletion_noticed, skipped_if_deleted
@@ -35,7 +35,7 @@ def resolve(repository: Repository, target: str) -> SnapshotPins:
     tag = find_tag(main, target)
     if tag is not None:
         return at_commit(repository, tag.commit_id)
-    if target.isalnum() and find_anywhere(repository, target) is not None:
+    if target.isalnum() and _find(repository, target) is not None:
         return at_commit(repository, target)
     branch, at, moment = target.rpartition("@")
     when = parse_moment(moment)
@@ -50,8 +50,12 @@ def locate_commit(repository: Repository, commit_id: str) -> tuple[Branch, Commi
     """A commit and the branch it was made on (or, where that is gone, one that inherited it)."""
     found = find_anywhere(repository, commit_id)
     if found is None:
-        raise CommitNotFound(
-            f"no branch has a commit {commit_id!r}", details={"commit_id": commit_id}
+        commit = describe_commit(repository, commit_id)
+        raise HistoryReclaimed(
+            f"the state of commit {commit_id} went with its branch {commit.branch!r}, which was "
+            "merged and deleted",
+            remedy="Name the merge instead; `omnigraph commit show` still tells about this one.",
+            details={"commit_id": commit_id, "branch": commit.branch},
         )
     branch, commit = found
     by_incarnation = {b.incarnation: b for b in all_branches(repository.main.current()).values()}
@@ -62,6 +66,27 @@ def locate_commit(repository: Repository, commit_id: str) -> tuple[Branch, Commi
     ):
         branch = by_incarnation[branch.parent]
     return branch, commit
+
+
+def describe_commit(repository: Repository, commit_id: str) -> Commit:
+    """A commit by id, from a branch that made it, inherited it or had it merged."""
+    found = _find(repository, commit_id)
+    if found is None:
+        raise CommitNotFound(
+            f"no branch has a commit {commit_id!r}", details={"commit_id": commit_id}
+        )
+    return found
+
+
+def _find(repository: Repository, commit_id: str) -> Commit | None:
+    found = find_anywhere(repository, commit_id)
+    if found is not None:
+        return found[1]
+    for branch in all_branches(repository.main.current()).values():
+        merged = history.find_merged(repository.manifest(branch).current(), commit_id)
+        if merged is not None:
+            return merged
+    return None
 
 
 def find_anywhere(repository: Repository, commit_id: str) -> tuple[Branch, Commit] | None:

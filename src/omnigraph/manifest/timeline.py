@@ -1,4 +1,4 @@
-"""Where the history of one branch is kept: every commit and every published version, in order.
+"""Where the history of a branch is kept: commits, own and merged, and published versions, in order.
 
 History rows are many, and most questions need few of them. A timeline knows, of each row, only its
 place (the row id), the manifest version that made it and what it is about; the rows themselves are
@@ -26,6 +26,8 @@ PAGE_COMMITS_MAX: Final = 2_048
 pay per page."""
 _COMMIT: Final = "graph_commit:"
 _VERSION: Final = "table_version:"
+_MERGED: Final = "merged_commit:"
+_MERGE: Final = "merge:"
 
 
 @frozen
@@ -67,6 +69,10 @@ class Timeline:
     types: Mapping[str, Track]
     """Published versions by type key."""
     purged: PurgedPlaces = field(default_factory=PurgedPlaces)
+    merged: Track = field(default_factory=Track)
+    """Commits that came with merges, by the manifest version that merged them."""
+    merges: Track = field(default_factory=Track)
+    """What is known of each merge beside its commit: of this branch, and of those merged."""
 
     @property
     def commit_ids(self) -> list[str]:
@@ -84,6 +90,37 @@ class Timeline:
             Commit.from_row(row, self.commits.versions[at])
             for row, at in zip(rows, positions, strict=True)
         ]
+
+    @cached_property
+    def merged_places(self) -> dict[str, int]:
+        """The position of each merged commit in ``merged``."""
+        return {id: at for at, id in reversed(list(enumerate(self.merged.names)))}
+
+    def version_of(self, commit_id: str) -> int | None:
+        """The manifest version that brought a commit into this branch; None: it is not in it."""
+        if commit_id in self.places:
+            return self.commits.versions[self.places[commit_id]]
+        at = self.merged_places.get(commit_id)
+        return None if at is None else self.merged.versions[at]
+
+    def read_merged(self, positions: Sequence[int]) -> list[Commit]:
+        """The merged commits at these positions, each with the version it had where it was made."""
+        rows = self._rows([self.merged.rows[at] for at in positions])
+        return [Commit.from_row(row, row.table_version) for row in rows]
+
+    def knows(self, commit_id: str) -> bool:
+        """Whether a commit is part of this branch's history, own or merged."""
+        return commit_id in self.places or commit_id in self.merged_places
+
+    def find_merge(self, commit_id: str) -> Row | None:
+        """The row of a merge; None for other commits, and for merges that left none."""
+        if commit_id not in self._merge_places:
+            return None
+        return self._rows([self.merges.rows[self._merge_places[commit_id]]])[0]
+
+    @cached_property
+    def _merge_places(self) -> dict[str, int]:
+        return {id: at for at, id in enumerate(self.merges.names)}
 
     def iterate_commits(self, positions: Sequence[int]) -> Iterator[Commit]:
         """The same, read in pages as they are asked for."""
@@ -125,6 +162,8 @@ def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeli
     wanted = ["object_id", "table_version", CREATED]
     found = table.scan(wanted, condition, with_row_id=True, fragment_ids=fragments)
     commits: list[tuple[int, int, str]] = []
+    merged: list[tuple[int, int, str]] = []
+    merges: list[tuple[int, int, str]] = []
     types: dict[str, list[tuple[int, int, str]]] = {}
     columns = (found[name].to_pylist() for name in (*wanted, "_rowid"))
     for object_id, stated, version, row in zip(*columns, strict=True):
@@ -134,11 +173,21 @@ def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeli
         elif object_id.startswith(_VERSION):
             _, kind, name, where = object_id.split(":", 3)
             types.setdefault(f"{kind}:{name}", []).append((version, row, where))
+        elif object_id.startswith(_MERGED):
+            merged.append((version, row, object_id.removeprefix(_MERGED)))
+        elif object_id.startswith(_MERGE):
+            merges.append((version, row, object_id.removeprefix(_MERGE)))
     old = earlier if earlier is not None else Timeline(table, Track(), {})
     tracks = dict(old.types)
     for key, places in types.items():
         tracks[key] = tracks.get(key, Track()).extended(places)
-    return Timeline(table, old.commits.extended(commits), tracks)
+    return Timeline(
+        table,
+        old.commits.extended(commits),
+        tracks,
+        merged=old.merged.extended(merged) if merged else old.merged,
+        merges=old.merges.extended(merges) if merges else old.merges,
+    )
 
 
 def _files(fragment: Any) -> tuple[str, ...]:

@@ -154,17 +154,26 @@ class TypeDelta:
         given of it, mostly null; one that only the older side has is a change of the schema, not of
         every entity.
         """
+        same = np.ones(before.num_rows, dtype=bool)
+        for found in self.same_by_column(before, after).values():
+            same &= found
+        return same
+
+    def same_by_column(
+        self, before: pa.Table, after: pa.Table
+    ) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """The same for each column of the newer side."""
         assert self.old is not None
         assert self.new is not None
         left, right = comparable(self.old.table, before), comparable(self.new.table, after)
-        same = same_rows(left, right, self.shared)
+        same = {pair[1]: same_rows(left, right, [pair]) for pair in self.shared}
         for name in self.added:
             older = OlderRows(self.new.owner.properties[name], self.new.owner, self.old.owner)
             given = right[name].combine_chunks()
             if older.gives_values:
-                same &= same_values(older.values(left), given)
+                same[name] = same_values(older.values(left), given)
             else:
-                same &= np.asarray(given.is_null())
+                same[name] = np.asarray(given.is_null())
         return same
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.calendar import DAY_MS
 from omnigraph.errors import TypeNotFound
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -32,7 +33,11 @@ BLOB_BATCH_ROWS: Final = 64
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """What JSON cannot hold as it is."""
 
-_INTEGERS: Final = {"date": "int32", "datetime": "int64"}
+_TIMES: Final = {"date": ("int32", 1), "datetime": ("int64", DAY_MS)}
+"""How times are stored as numbers, and how many of these a day has."""
+_FIRST_DAY: Final = -719_528
+_LAST_DAY: Final = 2_932_896
+"""The years 0000 to 9999, whose times Arrow spells as we do."""
 
 
 def export(
@@ -136,9 +141,8 @@ def _encode(
         texts = _encode_blobs(table, name, rows[name].to_pylist(), where)
         return pa.array(texts, type=pa.string())
     values = rows[name].combine_chunks()
-    integers = _INTEGERS.get(kind.scalar.family)
-    if integers is not None:
-        item = getattr(pa, integers)()
+    if kind.scalar.family in _TIMES:
+        item = getattr(pa, _TIMES[kind.scalar.family][0])()
         values = values.cast(pa.list_(item) if kind.is_list else item)
     found = _encode_whole(values, kind) if kind.is_single else None
     if found is not None:
@@ -159,11 +163,30 @@ def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
     family = kind.scalar.family
     if family == "float":
         return None  # Python spells floats the shortest way that reads back the same
+    if family in _TIMES:
+        return _encode_times(values, family)
     if family != "string":
         return values.cast(pa.string())
     if pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
         return None
     return pc.binary_join_element_wise('"', values, '"', "")
+
+
+def _encode_times(values: pa.Array, family: str) -> pa.Array | None:
+    """Times as texts; None when a year has not four digits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    per_day = _TIMES[family][1]
+    bounds = pc.min_max(values).as_py()
+    if bounds["min"] is None:
+        return values.cast(pa.string())
+    if bounds["min"] < _FIRST_DAY * per_day or bounds["max"] >= (_LAST_DAY + 1) * per_day:
+        return None
+    if family == "date":
+        return pc.binary_join_element_wise('"', values.cast(pa.date32()).cast(pa.string()), '"', "")
+    texts = pc.replace_substring(values.cast(pa.timestamp("ms")).cast(pa.string()), " ", "T")
+    return pc.binary_join_element_wise('"', texts, 'Z"', "")
 
 
 def _encoder(kind: PropertyType) -> Callable[[Any], str]:
@@ -173,8 +196,11 @@ def _encoder(kind: PropertyType) -> Callable[[Any], str]:
     if family == "bool":
         return lambda value: "true" if value else "false"  # inside lists
     if family == "float":
-        shown = kind.scalar.export
+        shown = kind.scalar.produce
         return lambda value: repr(shown(value))
+    if family in _TIMES:
+        spell = kind.scalar.produce
+        return lambda value: f'"{spell(value)}"'
     return str
 
 

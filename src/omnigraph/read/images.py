@@ -1,7 +1,7 @@
 """Entities as values for people and programs: what entity look-ups and change images show.
 
-Times are integers (days, milliseconds), owned bytes are ``base64:…`` text and references their URI:
-the same forms as an export, so that nothing is lost on the way.
+Times are ISO 8601 texts, owned bytes are ``base64:…`` text and references their URI: the same forms
+as an export, so that nothing is lost on the way.
 """
 
 from __future__ import annotations

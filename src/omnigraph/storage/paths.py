@@ -8,6 +8,7 @@ _MASK = 0xFFFF_FFFF_FFFF_FFFF
 
 RECOVERY_PREFIX = "__recovery"
 STAGING_PREFIX = "_staging"
+HISTORY_PREFIX = "__history"
 RECOVERY_AUDIT_PATH = "_graph_commit_recoveries.lance"
 
 

@@ -38,7 +38,7 @@ class DeleteBranch(WriterKind):
         graph_with_sides(uri)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.delete_branch(f"side{number}")
+        target.graph.delete_branch(f"side{number}", force=True)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {"branch": f"side{number}" not in graph.branches()}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from omnigraph.errors import BackupRefused, Contention, CorruptData, NotFound
+from omnigraph.manifest.attribution import merge_of
 from omnigraph.manifest.legacy import ACTORS_PATH, COMMITS_PATH
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH
@@ -130,7 +131,7 @@ def _main_versions(paths: list[str]) -> list[str]:
 
 def _is_unfinished(paths: list[str]) -> bool:
     """Whether a clone began here and died: everything looks like a table's, and no head yet."""
-    ours = re.compile(r"(__manifest|nodes|edges|_graph_commit\w*\.lance)/")
+    ours = re.compile(r"(__manifest|__history|nodes|edges|_graph_commit\w*\.lance)/")
     return all(ours.match(path) for path in paths)
 
 
@@ -147,8 +148,9 @@ class _Copying:
     rewritten: frozenset[str]  # tables of which a purge changed versions that were there before
     counts: Counter[str] = field(default_factory=Counter)
 
-    def file(self, info: ObjectInfo) -> None:
-        if self.there.get(info.path) == info.size:
+    def file(self, info: ObjectInfo, *, anew: bool = False) -> None:
+        """Copy a file, unless it is there; ``anew``: even if it is."""
+        if self.there.get(info.path) == info.size and not anew:
             self._count("there", info.size)
             return
         copy_object(self.source, self.target, info.path)
@@ -192,6 +194,8 @@ def _copy(
         for info in files:
             copying.file(info)
         (manifests if path == MANIFEST_PATH else versions).extend(named)
+    for info in _attributions(seen, others):
+        copying.file(info, anew=bool(purged))
     if any(one.state.lineage is not None for one in seen):
         versions += _recorded(copying, others)
     hit("copy.after_files")
@@ -211,6 +215,16 @@ def _copy(
         counts["files_there"],
         counts["bytes_there"],
     )
+
+
+def _attributions(seen: list[BranchState], others: list[ObjectInfo]) -> list[ObjectInfo]:
+    """Who did what on merged branches, of the merges that some history knows."""
+    timelines = [one.state.timeline for one in seen]
+    return [
+        info
+        for info in others
+        if (merge := merge_of(info.path)) is not None and any(t.knows(merge) for t in timelines)
+    ]
 
 
 def _recorded(copying: _Copying, others: list[ObjectInfo]) -> list[ObjectInfo]:

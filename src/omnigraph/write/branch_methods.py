@@ -33,23 +33,24 @@ class BranchMethods(WriteMethods):
         return list(all_branches(self._repository.main.current()))
 
     @told()
-    def create_branch(self, name: str, from_: str = MAIN) -> Branch:
+    def create_branch(self, name: str, from_: str = MAIN, *, actor: str | None = None) -> Branch:
         """Fork a branch at a branch, a commit, a tag or a time.
 
         Costs the same whatever the graph holds.
         """
         self._transaction.require_writable()
         with deletion_noticed(self._repository, from_):
-            return create_branch(self._repository, name, from_)
+            return create_branch(self._repository, name, from_, self._transaction.acting(actor))
 
     @told()
-    def delete_branch(self, name: str) -> None:
-        """Delete a branch with its own history.
+    def delete_branch(self, name: str, *, force: bool = False) -> None:
+        """Delete a branch with its own states; commits that were merged stay in the history.
 
-        Refused while another branch was forked from it, or a tag keeps one of its commits.
+        Refused while another branch was forked from it, or a tag keeps one of its commits; and,
+        unless by ``force``, while it has commits that no other branch has.
         """
         self._transaction.require_writable()
-        delete_branch(self._repository, self._transaction.recovery, name)
+        delete_branch(self._repository, self._transaction.recovery, name, force=force)
 
     @told()
     def protect_branch(
@@ -84,9 +85,10 @@ class BranchMethods(WriteMethods):
     ) -> Tag:
         """Name a commit: the head of a branch, or any commit. ``force`` moves an existing tag."""
         self._transaction.require_writable()
+        by = self._transaction.acting(actor)
         with deletion_noticed(self._repository, target):
             return create_tag(
-                self._repository, name, target, force=force, actor=actor, message=message
+                self._repository, name, target, force=force, actor=by, message=message
             )
 
     @told()

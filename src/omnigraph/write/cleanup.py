@@ -23,6 +23,7 @@ from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.commit.uncovered import uncovered_drift
 from omnigraph.errors import BranchNotFound, Contention, ObjectNotFound
 from omnigraph.ids import new_ulid, ulid_milliseconds
+from omnigraph.manifest.attribution import merge_of
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.horizon import raise_horizon
 from omnigraph.manifest.legacy import INERT_SINCE
@@ -33,7 +34,12 @@ from omnigraph.manifest.rows import MANIFEST_PATH, Kind
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.files import Tables, hold
 from omnigraph.storage.objects import ObjectInfo
-from omnigraph.storage.paths import RECOVERY_AUDIT_PATH, RECOVERY_PREFIX, STAGING_PREFIX
+from omnigraph.storage.paths import (
+    HISTORY_PREFIX,
+    RECOVERY_AUDIT_PATH,
+    RECOVERY_PREFIX,
+    STAGING_PREFIX,
+)
 from omnigraph.write.retention import (
     Kept,
     Policy,
@@ -137,7 +143,8 @@ def cleanup(
     inert, others = _inert(repository, branches, others)
     for path in sorted(inert):
         report.datasets.append(_removed(repository, path, inert[path], confirm=confirm))
-    report.datasets.append(_beside(repository, others, ages, confirm=confirm))
+    merges = _merges_of_nobody(repository, branches, others, ages)
+    report.datasets.append(_beside(repository, others, merges, ages, confirm=confirm))
     return report
 
 
@@ -147,6 +154,22 @@ def _kept(repository: Repository, horizons: dict[str, int]) -> Kept:
         with suppress(BranchNotFound):
             return kept_states(repository, seen_states(repository, horizons))
     raise Contention("too many branches were deleted while what they hold was looked up")
+
+
+def _merges_of_nobody(
+    repository: Repository, branches: list[Branch], others: list[ObjectInfo], ages: Ages
+) -> list[ObjectInfo]:
+    """What merges left that no history knows: they failed, or went with their branch."""
+    old = {
+        merge: info
+        for info in others
+        if (merge := merge_of(info.path)) is not None and info.modified < ages.orphans
+    }
+    timelines = []
+    for branch in branches if old else ():
+        with skipped_if_deleted(repository, branch):
+            timelines.append(repository.manifest(branch).current().timeline)
+    return [info for merge, info in old.items() if not any(one.knows(merge) for one in timelines)]
 
 
 def _inert(
@@ -259,19 +282,24 @@ def _for(ages: Ages, path: str) -> Ages:
 
 
 def _beside(
-    repository: Repository, others: list[ObjectInfo], ages: Ages, *, confirm: bool
+    repository: Repository,
+    others: list[ObjectInfo],
+    orphans: list[ObjectInfo],
+    ages: Ages,
+    *,
+    confirm: bool,
 ) -> Cleaned:
-    """What bulk loads and readers left that are dead."""
+    """What bulk loads, merges and readers left that are dead."""
     now = datetime.fromtimestamp(repository.clock.now_us() / 1_000_000, UTC)
     dead = set(dead_leases(repository))
     by_operation: dict[str, list[ObjectInfo]] = {}
     foreign = 0
-    going = [info for info in others if info.path in dead]
+    going = [*orphans, *(info for info in others if info.path in dead)]
     for info in others:
         first, _, rest = info.path.partition("/")
         if first == STAGING_PREFIX and "/" in rest:
             by_operation.setdefault(rest.partition("/")[0], []).append(info)
-        elif first not in (LEASES, RECOVERY_PREFIX, SET_ASIDE_PREFIX):
+        elif first not in (LEASES, RECOVERY_PREFIX, SET_ASIDE_PREFIX, HISTORY_PREFIX):
             foreign += 1
     for infos in by_operation.values():
         intent = [info for info in infos if info.path.endswith("/intent.json")]

@@ -17,6 +17,7 @@ from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import Conflict, Contention, EntityNotFound, PurgeRefused
 from omnigraph.ids import new_ulid
+from omnigraph.manifest.attribution import erase_entities
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.purged import Purged, purged_id
@@ -43,6 +44,7 @@ from omnigraph.write.purge_plan import (
     abandoned,
     commits_that_mention,
     held_by_readers,
+    ids_by_lifetime,
     plan_purge,
     tags_touched,
 )
@@ -141,8 +143,11 @@ class EntityPurge:
             self._note(plan, table, files=abandoned(self._repository, plan, table))
         self._clear_heads(plan)
         settled = self._settled_plan()
+        gone, objects = ids_by_lifetime(settled), self._repository.objects
+        erase_entities(objects, gone)
         hit("erase.before_versions")
         self._rewrite(settled)
+        erase_entities(objects, gone)  # a merge may have looked at old versions meanwhile
         for name, keys in sorted(self._indexed.items()):
             branch = self._repository.branch(name)
             build_all(self._repository, self._transaction, branch, sorted(keys))

@@ -17,14 +17,16 @@ from omnigraph.commit.prepared import PreparedWrite, WriteInfo
 from omnigraph.constraints import Image, Report
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.manifest.ancestry import Ancestry, load_ancestry
+from omnigraph.manifest.attribution import object_path
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
 from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.read.delta import State
+from omnigraph.read.delta import State, TypeDelta
 from omnigraph.read.diff import EntityChange
 from omnigraph.schema import AcceptedSchema
+from omnigraph.write.authorship import MergedLine
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, WriteOptions, cached_schema
 from omnigraph.write.composing import previewed
@@ -141,6 +143,8 @@ class MergePlan:
     made: Composition
     conflicts: tuple[MergeConflict, ...]
     engine: MergeEngine
+    theirs: tuple[TypeDelta, ...] = ()
+    """What differs between the base and the source."""
 
     @property
     def rows_written(self) -> dict[str, int]:
@@ -187,7 +191,7 @@ def plan_merge(
             violated = Violated(repository, states, made.image, preparer.stored)
             conflicts = [*conflicts, *violated.conflicts(reports)]
     visited, found = tuple(merging.visited), tuple(in_order(conflicts))
-    return MergePlan(types, visited, made, found, engine)
+    return MergePlan(types, visited, made, found, engine, merging.theirs)
 
 
 def stage_plan(
@@ -218,6 +222,7 @@ class Merge:
         self._choose = choose
         self._engines: list[MergeEngine] = []
         self._plan: MergePlan | None = None
+        self._attempted: str | None = None
 
     @property
     def rows_written(self) -> dict[str, int]:
@@ -244,7 +249,8 @@ class Merge:
             raise_conflicts([*dropped, *plan.conflicts], doing, level=merge.level)
             self._plan = plan
             info = replace(options.info, merged_parent=meeting.source_head)
-            return ground.finish(stage_plan(preparer, plan, made, info)), meeting.facts
+            prepared = ground.finish(stage_plan(preparer, plan, made, info))
+            return self._with_history(prepared, meeting.line, plan), meeting.facts
 
         try:
             with deletion_noticed(self._repository, self._source):
@@ -263,6 +269,17 @@ class Merge:
             facts["base"],
             rows_written=self.rows_written if not done.repeated else {},
         )
+
+    def _with_history(
+        self, prepared: PreparedWrite, line: MergedLine, plan: MergePlan
+    ) -> PreparedWrite:
+        """The same write, which also keeps who did what on the source."""
+        objects = self._repository.objects
+        if self._attempted is not None:
+            objects.delete(object_path(self._attempted))  # that one was refused
+        self._attempted = prepared.operation_id
+        rows = line.rows(prepared.operation_id, plan.types, plan.theirs)
+        return replace(prepared, put=(*prepared.put, *rows))
 
     def _engine(self, touched: int) -> MergeEngine:
         self._engines.append(self._choose(touched))
@@ -329,7 +346,8 @@ class Merge:
             outcome = MergeOutcome.ALREADY_UP_TO_DATE
         elif base.commit_id == target_head:
             outcome = MergeOutcome.FAST_FORWARD
-        return _Meeting(outcome, head, base.commit_id, states)
+        line = MergedLine(repository, source, state, ancestry, base.commit_id, target_head)
+        return _Meeting(outcome, head, base.commit_id, states, line)
 
     def _digest(self, merge: MergeOptions) -> str:
         return repr((self._source, self._target, merge))
@@ -341,6 +359,7 @@ class _Meeting:
     source_head: str
     base: str
     states: Mapping[str, State]
+    line: MergedLine
 
     @cached_property
     def schema(self) -> AcceptedSchema:

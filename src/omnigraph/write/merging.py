@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from omnigraph.manifest.repository import Repository
-from omnigraph.read.delta import Side, State, type_delta
+from omnigraph.read.delta import Side, State, TypeDelta, type_delta
 from omnigraph.storage.delta import NEW, OLD
 from omnigraph.storage.locating import locate
 from omnigraph.write.conflicts import MergeConflict
@@ -111,6 +111,11 @@ class Merging:
         """How many entities the source touched since the base."""
         return sum(work.theirs.num_rows for work in self._work)
 
+    @property
+    def theirs(self) -> tuple[TypeDelta, ...]:
+        """What differs between the base and the source, of every type that is looked at."""
+        return tuple(work.delta for work in self._work if work.delta is not None)
+
     def types(self, decide: Decide = Decider.decide) -> Iterator[TypeMerge]:
         """The changes of every type that has any, in the order of type keys."""
         for work in self._work:
@@ -136,11 +141,13 @@ class _TypeMerging:
         ours = type_delta(repository, states["base"], states["target"], (base_key, key))
         found = {"base": ours.old, "target": ours.new}
         self._ours = ours.pairs
+        self.delta: TypeDelta | None = None
         self.theirs = ours.pairs.slice(0, 0)
         if source_key is not None:  # otherwise it is only here because somebody resolved something
             keys = (base_key, source_key)
             theirs = type_delta(repository, states["base"], states["source"], keys)
             found["source"] = theirs.new
+            self.delta = theirs
             self.theirs = theirs.pairs
         self._sides = {name: side for name, side in found.items() if side is not None}
         wanted = None if rules.only is None or source_key is None else rules.only[source_key]

@@ -123,7 +123,8 @@ class WriteMethods(Forgetting):
             load.read()
             if create_from is not None:
                 load.check(start, expected_head)  # a load that fails leaves no branch behind
-                create_branch(self._repository, branch, create_from)
+                by = self._transaction.acting(actor)
+                create_branch(self._repository, branch, create_from, by)
             info = WriteInfo("load", actor, message, dict(metadata or {}))
             options = WriteOptions(branch, info, expected_head, idempotency_key)
             result = load.commit(committer, options)

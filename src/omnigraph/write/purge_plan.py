@@ -21,9 +21,11 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Kind, ref_at
 from omnigraph.manifest.state import ManifestState
 from omnigraph.manifest.tags import all_tags
+from omnigraph.manifest.timeline import Track
 from omnigraph.schema import AcceptedSchema
 from omnigraph.storage.erasing import Affected, Eraser, Erasure
 from omnigraph.storage.files import Tables, file_names, hold
+from omnigraph.storage.locating import membership
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.retention import BranchState, seen_states
 
@@ -62,6 +64,7 @@ class TablePlan:
 
     path: str
     key: str
+    lifetime: str
     eraser: Eraser
     affected: list[Affected] = field(default_factory=list)
     indexed: list[TableRef] = field(default_factory=list)  # versions that name an index
@@ -142,6 +145,21 @@ def held_by_readers(repository: Repository, plan: PurgePlan) -> list[str]:
     return found
 
 
+def ids_by_lifetime(plan: PurgePlan) -> dict[str, set[str]]:
+    """The ids of what goes, by lifetime of the type: the entity, and with a node its edges."""
+    import pyarrow as pa
+
+    found: dict[str, set[str]] = {}
+    for table in plan.tables:
+        one = pa.array([plan.entity.id])
+        columns = table.eraser.erasure.columns
+        condition = " OR ".join(membership(column, one) or "" for column in columns)
+        for affected in (a for a in table.affected if a.live):
+            rows = table.eraser.store.open(affected.ref).scan(["id"], condition)
+            found.setdefault(table.lifetime, set()).update(rows["id"].to_pylist())
+    return found
+
+
 def tags_touched(plan: PurgePlan) -> list[str]:
     """The tags whose states showed the entity."""
     live = {one.ref for table in plan.tables for one in table.affected if one.live}
@@ -175,15 +193,18 @@ def _tables(
 ) -> Iterator[TablePlan]:
     columns = _columns(branches, entity)
     paths: dict[str, tuple[str, set[str]]] = {}
+    lifetimes: dict[str, str] = {}
     for one in branches:
         for key, wanted in columns.items():
-            track = one.state.timeline.types.get(key)
-            for path in {ref_at(name).path for name in track.names} if track else ():
-                paths.setdefault(path, (key, set()))[1].update(wanted)
+            track = one.state.timeline.types.get(key, Track())
+            rows = {ref_at(n).path: row for n, row in zip(track.names, track.rows, strict=True)}
+            for pin in one.state.timeline.read_pins(list(rows.values())).values():
+                paths.setdefault(pin.ref.path, (key, set()))[1].update(wanted)
+                lifetimes[pin.ref.path] = pin.incarnation
     for path, (key, wanted) in sorted(paths.items()):
         erasure = Erasure(tuple(sorted(wanted)), _doomed(entity.id))
         eraser = Eraser(repository.tables, repository.objects, erasure, stored.get(path, {}))
-        yield look_through(repository, TablePlan(path, key, eraser))
+        yield look_through(repository, TablePlan(path, key, lifetimes[path], eraser))
 
 
 def look_through(repository: Repository, table: TablePlan) -> TablePlan:

@@ -190,7 +190,7 @@ def reset(
         branch=branch.name,
         kind=options.info.kind,
         created_at_us=repository.clock.now_us(),
-        actor=options.info.actor,
+        actor=transaction.acting(options.info.actor),
         message=options.info.message,
         operation_id=operation,
         metadata=dict(options.info.metadata),

@@ -172,7 +172,7 @@ class UpkeepMethods(Forgetting):
                 confirm=confirm,
                 force=force,
                 restore=restore,
-                actor=actor,
+                actor=self._transaction.acting(actor),
             )
 
     @told()

@@ -17,6 +17,7 @@ from omnigraph.read.fsck.findings import Damage, Finding
 from omnigraph.read.fsck.lineage import (
     check_history,
     check_lineage,
+    check_merges,
     check_records,
     check_registry,
     check_schema,
@@ -78,6 +79,7 @@ class _Run:
     main: ManifestState
     quick: bool
     seen: dict[TableRef, list[Finding]] = field(default_factory=dict)
+    merges: set[str] = field(default_factory=set)  # whose attribution was looked at
 
     def check(self, branch: Branch) -> None:
         self.report.branches += 1
@@ -87,6 +89,7 @@ class _Run:
             state = self.repository.manifest(branch).current()
             problems = list(check_lineage(branch, state))
             problems += check_history(branch, state, self.main, self.tables)
+            problems += check_merges(self.repository, branch, state, self.merges)
             digests = _digests(state)
         except OmnigraphError as problem:
             damage = Damage.MANIFEST_UNREADABLE

@@ -20,6 +20,7 @@ class Damage(StrEnum):
     FORK_REF_MISSING = "fork_ref_missing"  # registry: a physical branch that does not say whose
     TAG_DANGLING = "tag_dangling"  # registry: a tag without its commit
     STATE_MISSING = "state_missing"  # history that should be readable is not
+    ATTRIBUTION_DAMAGED = "attribution_damaged"  # who did what on a merged branch cannot be read
     RECORD_UNREADABLE = "record_unreadable"  # a record of an unfinished write makes no sense
     VERSION_MISSING = "version_missing"  # the published version of a type is not there
     VERSION_UNREADABLE = "version_unreadable"

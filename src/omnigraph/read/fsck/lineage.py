@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from omnigraph.commit.pending import PendingRecords
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import CorruptData, ObjectNotFound, OmnigraphError
+from omnigraph.manifest.attribution import Listed, MergeRecord
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.create import PURGED
 from omnigraph.manifest.history import list_commits
@@ -79,6 +80,25 @@ def check_history(
             if stored is None or ref.version not in stored.versions:
                 message = f"version {ref.version} of {key} is missing"
                 yield Finding(branch.name, Damage.STATE_MISSING, key, message)
+
+
+def check_merges(
+    repository: Repository, branch: Branch, state: ManifestState, seen: set[str]
+) -> Iterator[Finding]:
+    """What merges recorded of merged branches can be read; each merge is looked at once."""
+    timeline = state.timeline
+    for merge_id in [id for id in timeline.merges.names if id not in seen]:
+        seen.add(merge_id)
+        row = timeline.find_merge(merge_id)
+        if row is None or not (record := MergeRecord.from_row(row)).has_listed:
+            continue
+        try:
+            Listed.from_bytes(repository.objects.get(record.path), record.path)
+        except ObjectNotFound:
+            message = f"{record.path} is missing: blame names merge {merge_id} itself"
+            yield Finding(branch.name, Damage.ATTRIBUTION_DAMAGED, merge_id, message)
+        except CorruptData as problem:
+            yield Finding(branch.name, Damage.ATTRIBUTION_DAMAGED, merge_id, problem.message)
 
 
 def _was_dropped(state: ManifestState, tables: Tables, path: str) -> bool:

@@ -1,0 +1,266 @@
+"""Who did what stays known when branches go: random histories against a dictionary.
+
+The model knows, for every branch, entity and property, which commit set the value. Branches are
+made, written, merged into each other, deleted and cleaned up at random; blame, histories and the
+graph of commits must agree with the model all the time, and not change when a branch is deleted.
+
+``OMNIGRAPH_TEST_AUTHORSHIP`` is the number of histories (a few by default).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import BranchInUse, HistoryReclaimed
+from omnigraph.graph import Graph
+from omnigraph.manifest.rows import Commit
+from omnigraph.write import authorship
+from omnigraph.write.retention import READER_GRACE_VARIABLE
+
+HISTORIES = int(os.environ.get("OMNIGRAPH_TEST_AUTHORSHIP", "5"))
+STEPS = 24
+SCHEMA = "node N {\n  name: String @key\n  a: I64?\n  b: I64?\n  c: String?\n}\n"
+PROPERTIES = ("a", "b", "c")
+IDS = tuple("tuvwxyz")
+
+Values = dict[str, Any]
+Entities = dict[str, dict[str, tuple[Any, str]]]
+"""By id and property: the value, and the commit that set it."""
+
+
+class Model:
+    """One random history, and what is true in it."""
+
+    def __init__(self, place: Path, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.graph = omnigraph.init(place, SCHEMA)
+        first = self.graph.commits()[0].commit_id
+        self.branches: dict[str, Entities] = {"main": {}}
+        self.heads = {"main": first}
+        self.parents: dict[str, tuple[str, ...]] = {first: ()}
+        self.actors: dict[str, str | None] = {first: None}
+        self.numbers = 0
+        self.was_cleaned = False
+        self.blamed = self.reclaimed = 0
+
+    def run(self) -> None:
+        steps = [self.write] * 6 + [self.merge] * 4 + [self.fork] * 3
+        steps += [self.delete] * 2 + [self.clean_up]
+        for _ in range(STEPS):
+            self.rng.choice(steps)()
+            self.check()
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        branch = self.rng.choice(list(self.branches))
+        entities = self.branches[branch]
+        actor = f"actor{self.number()}"
+        changed: dict[str, Values | None] = {}
+        inserted = []
+        with self.graph.write(branch, actor=actor) as w:
+            for id in self.rng.sample(IDS, self.rng.choice([1, 1, 2, 4])):
+                values = self.values()
+                if id not in entities:
+                    w.insert("N", {"name": id, **values})
+                    inserted.append(id)
+                    changed[id] = {name: values.get(name) for name in PROPERTIES}
+                elif self.rng.random() < 0.2:
+                    w.delete("N", id)
+                    changed[id] = None
+                elif values:
+                    w.update("N", id, values)
+                    changed[id] = values
+        commit = self.graph.commits(branch, limit=1)[0]
+        if commit.commit_id == self.heads[branch]:
+            return
+        self.made(branch, commit)
+        for id, values in changed.items():
+            if values is None:
+                del entities[id]
+                continue
+            if id in inserted:
+                entities[id] = {"name": (id, commit.commit_id)}
+            for name, value in values.items():
+                if id in inserted or entities[id][name][0] != value:
+                    entities[id][name] = (value, commit.commit_id)
+
+    def merge(self) -> None:
+        source, target = self.pair()
+        if source is None:
+            return
+        before, theirs = self.branches[target], self.branches[source]
+        result = self.graph.merge(
+            source,
+            target,
+            actor=f"merger{self.number()}",
+            level=self.rng.choice(["entity", "property"]),
+            strategy=self.rng.choice(["ours", "theirs"]),
+            resolutions=self.resolutions(source, target),
+        )
+        if result.commit is None:
+            return
+        self.made(target, result.commit)
+        made: Entities = {}
+        for id, values in content(self.graph, target).items():
+            made[id] = {}
+            for name, value in values.items():
+                setter = result.commit.commit_id
+                if id in before and before[id][name][0] == value:
+                    setter = before[id][name][1]
+                elif id in theirs and theirs[id][name][0] == value:
+                    setter = theirs[id][name][1]
+                made[id][name] = (value, setter)
+        self.branches[target] = made
+
+    def resolutions(self, source: str, target: str) -> list[dict[str, Any]]:
+        """Sometimes whoever merges says what an entity becomes, with values nobody had."""
+        both = sorted(self.branches[source].keys() & self.branches[target].keys())
+        if not both or self.rng.random() < 0.7:
+            return []
+        values = {"a": 1_000 + self.number()}
+        named = {"entity_kind": "node", "type_name": "N", "entity_id": self.rng.choice(both)}
+        return [{**named, "properties": values}]
+
+    def fork(self) -> None:
+        if len(self.branches) > 4:
+            return
+        source = self.rng.choice(list(self.branches))
+        name = f"branch{self.number()}"
+        self.graph.create_branch(name, source)
+        self.heads[name] = self.heads[source]
+        self.branches[name] = {id: dict(p) for id, p in self.branches[source].items()}
+
+    def delete(self) -> None:
+        names = [name for name in self.branches if name != "main"]
+        if names:
+            self.forget(self.rng.choice(names))
+
+    def forget(self, name: str) -> None:
+        others = [other for other in self.branches if other != name]
+        before = {other: self.told(other) for other in others}
+        try:
+            self.graph.delete_branch(name, force=True)
+        except BranchInUse:
+            return
+        del self.branches[name], self.heads[name]
+        assert {other: self.told(other) for other in others} == before
+
+    def clean_up(self) -> None:
+        """Everything but heads goes; where branches wait to be merged their commits stay."""
+        while len(self.branches) > 1:
+            for name in [name for name in self.branches if name != "main"]:
+                self.forget(name)
+        self.graph.cleanup(keep=1, confirm=True)
+        self.was_cleaned = True
+
+    def pair(self) -> tuple[str | None, str]:
+        if len(self.branches) < 2:
+            return None, "main"
+        source, target = self.rng.sample(list(self.branches), 2)
+        return source, target
+
+    def values(self) -> Values:
+        chosen = self.rng.sample(PROPERTIES, self.rng.randint(0, 3))
+        return {n: self.rng.choice(["p", "q"] if n == "c" else [1, 2, None]) for n in chosen}
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def made(self, branch: str, commit: Commit) -> None:
+        parents = (commit.parent, commit.merged_parent)
+        self.parents[commit.commit_id] = tuple(p for p in parents if p is not None)
+        self.actors[commit.commit_id] = commit.actor
+        self.heads[branch] = commit.commit_id
+
+    # -- comparing ---------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        branch = self.rng.choice(list(self.branches))
+        entities = self.branches[branch]
+        assert content(self.graph, branch) == {
+            id: {name: value for name, (value, _) in of_one.items()}
+            for id, of_one in entities.items()
+        }
+        for id in entities:
+            self.check_blame(branch, id)
+        found = {c.commit_id: (p, c.actor) for c, p in self.graph.ancestry(branch)}
+        known = self.reachable(self.heads[branch])
+        assert found == {id: (self.parents[id], self.actors[id]) for id in known}
+        for id in self.rng.sample(sorted(known), min(3, len(known))):
+            assert self.graph.commit(id).actor == self.actors[id]
+
+    def check_blame(self, branch: str, id: str) -> None:
+        try:
+            blamed = self.graph.blame("N", id, branch)
+        except HistoryReclaimed:
+            assert self.was_cleaned
+            return
+        for item in blamed:
+            value, setter = self.branches[branch][id][item.property]
+            assert item.value == value
+            if item.reclaimed:
+                assert self.was_cleaned
+                self.reclaimed += 1
+                continue
+            assert item.commit is not None
+            assert item.commit.commit_id == setter, (branch, id, item.property)
+            assert item.commit.actor == self.actors[setter]
+            self.blamed += 1
+
+    def told(self, branch: str) -> list[Any]:
+        """Everything that histories and blame say on a branch."""
+        found: list[Any] = []
+        for id in sorted(IDS):
+            try:
+                for event in self.graph.history("N", id, branch):
+                    merged = [(c.commit.commit_id, c.op, c.properties) for c in event.merged]
+                    found.append((id, event.commit.commit_id, event.op, merged))
+                    self.check_event(event)
+            except HistoryReclaimed:
+                assert self.was_cleaned
+        return found
+
+    def check_event(self, event: Any) -> None:
+        """What is told of merged branches led to the merge."""
+        known = self.reachable(event.commit.merged_parent) if event.merged else set()
+        for change in event.merged:
+            assert change.commit.commit_id in known
+            assert change.commit.actor == self.actors[change.commit.commit_id]
+
+    def reachable(self, start: str) -> set[str]:
+        found, waiting = set(), [start]
+        while waiting:
+            id = waiting.pop()
+            if id not in found:
+                found.add(id)
+                waiting += self.parents[id]
+        return found
+
+
+def content(graph: Graph, branch: str) -> dict[str, Values]:
+    records = [json.loads(line) for line in b"".join(graph.export(branch)).splitlines()]
+    return {
+        record["data"]["name"]: {name: record["data"][name] for name in ("name", *PROPERTIES)}
+        for record in records
+    }
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_authorship_agrees_with_its_model(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(READER_GRACE_VARIABLE, "0")
+    if seed % 2:  # as merges of many entities do it
+        monkeypatch.setattr(authorship, "COMPARED_MAX", 0)
+    model = Model(tmp_path / "g", seed)
+    model.run()
+    assert model.blamed > 0
