@@ -86,6 +86,7 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         blobs: BlobPolicy = BlobPolicy(),  # noqa: B008 - immutable
     ) -> None:
         self._repository = repository
+        repository.tables.relocates = not read_only
         self._read_only = read_only
         self._blobs = blobs
         self._transaction = WriteTransaction(repository, read_only=read_only)

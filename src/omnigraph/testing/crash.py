@@ -23,6 +23,9 @@ import omnigraph
 from omnigraph.errors import GraphNotFound, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.storage import failpoints
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.relocation import relocate
 from omnigraph.testing.children import child_environment
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kinds
 from omnigraph.testing.promises import Expected, broken_promises, commit_ids, pending_operations
@@ -75,6 +78,7 @@ class Scene:
         if self.kind.copyable and "://" not in self.uri:
             if os.path.exists(self.uri):
                 shutil.copytree(self.uri, place)
+                relocate(open_objects(parse_location(place)))
             return replace(self, uri=place, bystander=None)
         return kill_writer(self.pair, place)
 
