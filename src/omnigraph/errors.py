@@ -59,6 +59,7 @@
     ├── ChangesRefused               a commit whose changes cannot be shown as changes of entities
     ├── ChangeFeedGap                history that a reader of changes needs was cleaned up
     ├── FormatUnsupported            the graph's format is too old or too new for this program
+    ├── GraphMoved                   branches that refer to where the graph was before
     ├── ResourceLimit                a named limit was reached
     ├── QueryTimeout                 a query ran longer than it was allowed to
     ├── QueryCancelled               the caller no longer wanted the answer
@@ -600,6 +601,14 @@ class FormatUnsupported(OmnigraphError):
     code = "format_unsupported"
     status = 400
     default_remedy = "Use a version of Omnigraph that supports this graph's format."
+
+
+class GraphMoved(OmnigraphError):
+    """A graph directory was moved or copied, and this handle may not change its branches."""
+
+    code = "graph_moved"
+    status = 409
+    default_remedy = "Run `omnigraph recover` on the graph, or open it for writing."
 
 
 class ResourceLimit(OmnigraphError):

@@ -102,6 +102,7 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         actor: str | None = None,
     ) -> None:
         self._repository = repository
+        repository.tables.relocates = not read_only
         self._read_only = read_only
         self._blobs = blobs
         self._actor = actor

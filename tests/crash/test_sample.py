@@ -13,7 +13,7 @@ from omnigraph.testing.crash import Pair
 from omnigraph.testing.crash_kinds import writer_kinds
 from omnigraph.testing.crash_matrix import all_pairs, run_matrix, sample
 
-SAMPLE = 54
+SAMPLE = 57
 SOURCE = Path(omnigraph.__file__).parent
 
 

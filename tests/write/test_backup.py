@@ -10,7 +10,7 @@ import pytest
 from tests.graphs import files_below, people_graph, rows
 
 import omnigraph
-from omnigraph.errors import BackupRefused, CorruptData
+from omnigraph.errors import BackupRefused, GraphMoved
 from omnigraph.graph import Graph
 from omnigraph.testing.promises import broken_promises
 
@@ -72,14 +72,21 @@ def test_a_clone_has_every_branch_and_all_history_and_needs_nothing_of_the_origi
     assert healthy(clone.uri)
 
 
-def test_a_copy_by_hand_is_noticed_and_not_copied_further(graph: Graph, tmp_path: Path) -> None:
-    """Its branches read the original's files, which nobody who made it expects."""
+def test_a_copy_by_hand_is_noticed_and_copied_further_once_it_is_relocated(
+    graph: Graph, tmp_path: Path
+) -> None:
+    """Its branches refer to the original's files, which nobody who made it expects."""
     shutil.copytree(graph.uri, tmp_path / "by hand")
-    by_hand = omnigraph.open(tmp_path / "by hand")
+    by_hand = omnigraph.open(tmp_path / "by hand", read_only=True)
     damage = {(f.branch, f.damage) for f in by_hand.check().findings}
     assert damage == {("dev", "reads_elsewhere"), ("deeper", "reads_elsewhere")}
-    with pytest.raises(CorruptData, match="outside the graph"):
+    with pytest.raises(GraphMoved, match="was moved or copied"):
         by_hand.clone(tmp_path / "further")
+    before = everything(graph)
+    shutil.rmtree(graph.uri)
+    assert omnigraph.open(tmp_path / "by hand").relocate() > 0
+    by_hand.clone(tmp_path / "further")
+    assert everything(omnigraph.open(tmp_path / "further", read_only=True)) == before
 
 
 def test_a_backup_copies_only_what_is_new(graph: Graph, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def analyze(
     ] = None,
     tolerance: Annotated[
         float | None,
-        option("--tolerance", metavar="CHANGE", help="pagerank: when to stop, per node."),
+        option("--tolerance", metavar="CHANGE", help="pagerank: the residual to stop at."),
     ] = None,
     sweeps_max: Annotated[
         int | None,

@@ -26,18 +26,24 @@ def recover(
         ),
     ] = False,
 ) -> Result:
-    """Resolve unfinished writes on every branch. The next write to a branch does the same."""
+    """Resolve unfinished writes on every branch. The next write to a branch does the same.
+
+    Branches of a graph that was moved or copied are made to refer to its own files.
+    """
     location = call.address(uri)
     call.echo(location)
     graph = omnigraph.open(location.uri)  # resolves what can be resolved
+    relocated = graph.relocate()
     done = graph.recover(set_aside=set_aside)
     resolved = [*graph.recovered_at_open.resolved, *done.resolved]
-    lines = [f"{r.action} {r.kind} {r.operation_id} on {r.branch}" for r in resolved]
+    lines = [f"{relocated} versions of branches refer to this location now"] if relocated else []
+    lines += [f"{r.action} {r.kind} {r.operation_id} on {r.branch}" for r in resolved]
     lines += [f"set aside {path}" for path in done.set_aside]
     lines += [f"cannot read {path}: try --set-aside" for path in done.unreadable]
     lines += [f"cannot resolve {name}: {problem}" for name, problem in done.unresolved.items()]
     data = {
         "uri": graph.uri,
+        "relocated": relocated,
         "resolved": [
             {
                 "operation_id": r.operation_id,

@@ -147,8 +147,10 @@ class SnapshotTables:
         """What names the content of a type for ever; a text, because its hash is kept."""
         pin = self.snapshot.pin(type_key)
         ref, uri, graph_id = pin.ref, self.repository.location.uri, self.repository.graph_id
-        # The number of rows: a purge takes some from a version.
-        return json.dumps([uri, graph_id, ref.path, ref.branch, ref.version, pin.rows])
+        # The number of rows: a purge takes some from a version. The transaction: another copy of
+        # the graph may have taken the place of the one that was read.
+        parts = [uri, graph_id, ref.path, ref.branch, ref.version, pin.transaction, pin.rows]
+        return json.dumps(parts)
 
     def nodes(self, name: str) -> CachedNodes:
         found = self._nodes.get(name)

@@ -21,7 +21,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import CorruptData, Drift
+from omnigraph.errors import Contention, CorruptData, Drift
 from omnigraph.frozen import frozen
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.fingerprints import Fingerprints
@@ -29,6 +29,7 @@ from omnigraph.storage.lance_errors import CommitRefused, translate, translated
 from omnigraph.storage.lance_session import lance_session
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.relocation import foreign_root, moved, relocate
 from omnigraph.storage.written import require_whole
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
 ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
 FRAGMENT_SHIFT = 32  # a row's address is its fragment's id, shifted, and its offset in there
+RELOCATIONS_MAX = 3  # of one open: a second one helps only when others write from elsewhere
 HIDDEN_PREFIX = "#"  # of columns that a table keeps but shows nobody; no property is called so
 _VERSION_MAX = 2**64 - 1
 
@@ -241,6 +243,7 @@ class TableStore:
         self.location = location
         self.objects = objects
         self.counters = Counters()
+        self.relocates = False  # whether forks that name another location may be changed
         self._handles: OrderedDict[TableRef, PinnedTable] = OrderedDict()
         self._fork_points: dict[str, TableRef] = {}
         self._forgotten = 0  # how often tables were forgotten
@@ -256,30 +259,13 @@ class TableStore:
                 self._handles.move_to_end(ref)
                 return pinned
             forgotten = self._forgotten
-        import lance
-
-        self.counters.opens += 1
-        with translated(f"opening {ref.path} at version {ref.version}"):
-            dataset = lance.dataset(
-                self._uri(ref.dataset_path),
-                version=ref.version,
-                session=lance_session(),
-                storage_options=self.location.storage_options() or None,
-            )
+        dataset = self._opened(ref, f"opening {ref.path} at version {ref.version}", ref.version)
         return self._keep(ref, dataset, forgotten)
 
     def open_newest(self, path: str, branch: str | None = None) -> PinnedTable:
         """The newest version, found by asking the store: for the first open of a manifest only."""
-        import lance
-
-        self.counters.opens += 1
         where = TableRef(path, branch, 0)
-        with translated(f"opening {path}"):
-            dataset = lance.dataset(
-                self._uri(where.dataset_path),
-                session=lance_session(),
-                storage_options=self.location.storage_options() or None,
-            )
+        dataset = self._opened(where, f"opening {path}", None)
         if int(dataset.version) < 1:
             # What Lance makes of a version's file that is all zeros, as after a loss of power.
             raise CorruptData(f"opening {path}: its newest version is damaged")
@@ -451,6 +437,34 @@ class TableStore:
                 del self._handles[ref]
 
     # -- inside ------------------------------------------------------------------------------------
+
+    def _opened(self, ref: TableRef, doing: str, version: int | None) -> lance.LanceDataset:
+        """A dataset that finds all its files in this graph; the newest version for None.
+
+        A fork of a graph that was moved or copied names the files of another location: it is
+        relocated with all others if this store may do so, and refused otherwise.
+        """
+        import lance
+
+        for _ in range(RELOCATIONS_MAX):
+            self.counters.opens += 1
+            with translated(doing):
+                dataset = lance.dataset(
+                    self._uri(ref.dataset_path),
+                    version=version,
+                    session=lance_session(),
+                    storage_options=self.location.storage_options() or None,
+                )
+            root = None if ref.branch is None else foreign_root(dataset, ref.path, self.location)
+            if root is None:
+                return dataset
+            if not self.relocates:
+                raise moved(self.location, root)
+            relocate(self.objects)
+        raise Contention(
+            f"{ref.path} is written by a program that knows the graph as {root}",
+            remedy="Use the graph under one path at a time.",
+        )
 
     def _uri(self, path: str) -> str:
         return self.location.child(path).uri

@@ -27,6 +27,9 @@ from omnigraph.errors import GraphNotFound, OmnigraphError
 from omnigraph.graph import Graph
 from omnigraph.outcome import NOTHING
 from omnigraph.storage import failpoints
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.relocation import relocate
 from omnigraph.testing.children import child_environment
 from omnigraph.testing.crash_child import INTERRUPTED
 from omnigraph.testing.crash_kinds import Target, WriterKind, writer_kinds
@@ -90,6 +93,7 @@ class Scene:
         if self.kind.copyable and "://" not in self.uri:
             if os.path.exists(self.uri):
                 shutil.copytree(self.uri, place)
+                relocate(open_objects(parse_location(place)))
             return replace(self, uri=place, bystander=None)
         return stop_writer(self.pair, place)
 

@@ -40,8 +40,7 @@ class WriterKind(ABC):
     """One way of writing. Each write has a number; writes with different numbers do not collide."""
 
     name: ClassVar[str]
-    # A branch names its parent's files by absolute path: a copy reads those of the original, which
-    # is fine as long as nobody deletes any. False for a kind that does.
+    # Whether a relocated copy of the directory is the same scene; otherwise it is prepared anew.
     copyable: ClassVar[bool] = True
     # Deleting a branch discards its own commits: nobody may miss them afterwards.
     deletes_branches: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import omnigraph
 from omnigraph.graph import Graph
@@ -209,3 +210,30 @@ class Backup(WriterKind):
         copy = omnigraph.open(f"{graph.uri}.backup", read_only=True)
         assert {str(found.damage) for found in copy.check().findings} <= {Damage.DRIFT}
         return {"head": copy.commits(limit=1) == graph.commits(limit=1)}
+
+
+@writer_kind
+class Relocate(WriterKind):
+    """The branch of a graph whose directory was moved is made to refer to its own files."""
+
+    name = "relocate"
+    copyable = False  # a copy would be relocated by the harness
+    starts_damaged = True
+    deletes_branches = True  # before it is relocated, only main can be read
+
+    def prepare(self, uri: str) -> None:
+        graph = make_graph(f"{uri}.before")
+        graph.create_branch("side")
+        insert_neighbourhood(graph, 90, "side")
+        shutil.move(f"{uri}.before", uri)
+
+    def write(self, target: Target, number: int) -> None:
+        target.graph.relocate()
+        if number:
+            insert_neighbourhood(target.graph, number, "side")
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        """Versions are relocated one by one; each refers to one place or to the other."""
+        findings = omnigraph.open(graph.uri, read_only=True).check().findings
+        assert {str(found.damage) for found in findings} <= {Damage.READS_ELSEWHERE}
+        return {"relocated": not findings}

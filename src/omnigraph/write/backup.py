@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from omnigraph.errors import BackupRefused, Contention, CorruptData, NotFound
+from omnigraph.errors import BackupRefused, Contention, NotFound
 from omnigraph.manifest.attribution import merge_of
 from omnigraph.manifest.legacy import ACTORS_PATH, COMMITS_PATH
 from omnigraph.manifest.repository import Repository
@@ -26,17 +26,13 @@ from omnigraph.storage.files import HINT, Holdings, Tables, hold, names_of
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import ObjectInfo, ObjectStore, open_objects
 from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
-from omnigraph.storage.relocation import relocated
+from omnigraph.storage.relocation import relocated, split_base
 from omnigraph.write.retention import BranchState, Kept, keep_newest, kept_states, seen_states
 from omnigraph.write.sweep import keep_fork_points
 
 MARKER: Final = "__backup.json"
 ATTEMPTS_MAX: Final = 5
 """A cleanup or a deletion of a branch may take away what was about to be copied."""
-_BASE: Final = re.compile(
-    r"(?P<root>.*)(?P<rest>/(?:__manifest|_graph_commits\.lance|(?:nodes|edges)/[0-9a-f]{16})"
-    r"(?:/tree/[0-9A-Z]{26})?)/?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +153,14 @@ class _Copying:
         self._count("copied", info.size)
 
     def version(self, info: ObjectInfo) -> None:
-        table = "/".join(info.path.split("/")[:2])
+        table = re.split("/tree/|/_versions/", info.path)[0]
         if info.path in self.there and table not in self.rewritten:
             self._count("there", info.size)
             return
-        self.target.put(info.path, relocated(self.source.get(info.path), self._move))
+        root = self.target.location.uri
+        data = self.source.get(info.path)
+        self.target.put(info.path, relocated(data, lambda base: root + split_base(base, table)[1]))
         self._count("copied", info.size)
-
-    def _move(self, base: str) -> str:
-        found = _BASE.fullmatch(base)
-        if found is None or found["root"] != self.source.location.uri:
-            raise CorruptData(
-                f"a branch refers to {base}, which is outside the graph",
-                remedy="The graph's files were copied from there by hand: use `omnigraph clone`.",
-            )
-        return self.target.location.uri + found["rest"]
 
     def _count(self, what: str, size: int) -> None:
         self.counts[f"files_{what}"] += 1

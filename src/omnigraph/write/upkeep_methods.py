@@ -25,6 +25,7 @@ from omnigraph.read.fsck import CheckReport, check_graph
 from omnigraph.storage.compaction import rewrite_pieces
 from omnigraph.storage.indexing import Build, build_here
 from omnigraph.storage.locations import parse_location
+from omnigraph.storage.relocation import relocate
 from omnigraph.write.backup import CopyReport, backup, clone
 from omnigraph.write.cleanup import CleanupReport, cleanup
 from omnigraph.write.entity_purge import EntityPurge, PurgeReport
@@ -57,6 +58,15 @@ class UpkeepMethods(Forgetting):
             self._transaction.require_writable()
             outcome.works_in_steps()
         return upgrade(self._repository, apply=apply)
+
+    def relocate(self) -> int:
+        """Make the branches of a graph that was moved or copied refer to its own files.
+
+        Returns how many versions of branches had to be changed. A handle for writing does the same
+        by itself when it first meets a branch that refers to where the graph was before.
+        """
+        self._transaction.require_writable()
+        return relocate(self._repository.objects)
 
     def indexes(self, branch: str = MAIN) -> list[IndexReport]:
         """Every index that is declared or stored: how much it covers, its parts and its size."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.pending import PendingRecords
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import GraphMoved, OmnigraphError
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.missing import is_live
 from omnigraph.manifest.repository import Repository
@@ -92,7 +92,8 @@ class _Run:
             problems += check_merges(self.repository, branch, state, self.merges)
             digests = _digests(state)
         except OmnigraphError as problem:
-            damage = Damage.MANIFEST_UNREADABLE
+            moved = isinstance(problem, GraphMoved)
+            damage = Damage.READS_ELSEWHERE if moved else Damage.MANIFEST_UNREADABLE
             self.report.findings.append(Finding(branch.name, damage, branch.name, problem.message))
             return
         self.report.findings += problems

@@ -25,7 +25,7 @@ class Damage(StrEnum):
     VERSION_MISSING = "version_missing"  # the published version of a type is not there
     VERSION_UNREADABLE = "version_unreadable"
     WRONG_VERSION = "wrong_version"  # the version was made by another transaction than published
-    READS_ELSEWHERE = "reads_elsewhere"  # a copy by hand: a branch finds its files in the original
+    READS_ELSEWHERE = "reads_elsewhere"  # a moved graph: a branch refers to where it was
     DRIFT = "drift"  # a type was changed from outside
     ROW_COUNT = "row_count"  # the published number of rows is not what is stored
     FILE_MISSING = "file_missing"

@@ -14,7 +14,7 @@ from typing import Any
 
 from omnigraph.commit.pending import PendingRecords
 from omnigraph.commit.uncovered import uncovered_drift
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import GraphMoved, OmnigraphError
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import TablePin
@@ -23,7 +23,6 @@ from omnigraph.storage.digests import digest
 from omnigraph.storage.files import Holdings
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.objects import ObjectInfo
-from omnigraph.storage.relocation import outside_bases
 from omnigraph.storage.tables import PinnedTable
 from omnigraph.storage.written import deletions_are_whole
 
@@ -54,6 +53,8 @@ class TableCheck:
                 raise TableNotFound(f"version {ref.version} is gone")
         except TableNotFound as problem:
             return None, [self.found(Damage.VERSION_MISSING, problem.message)]
+        except GraphMoved as problem:
+            return None, [self.found(Damage.READS_ELSEWHERE, problem.message)]
         except OmnigraphError as problem:
             return None, [self.found(Damage.VERSION_UNREADABLE, problem.message)]
         problems = []
@@ -63,7 +64,6 @@ class TableCheck:
         if rows != self.pin.rows:
             message = f"{rows} rows are stored, {self.pin.rows} were published"
             problems.append(self.found(Damage.ROW_COUNT, message))
-        problems += self._bases(table)
         return table, problems
 
     def _made_source(self) -> set[str]:
@@ -79,12 +79,6 @@ class TableCheck:
         if not store.has_version(source):
             return {self.pin.transaction}
         return {store.transaction(source).uuid or ""}
-
-    def _bases(self, table: PinnedTable) -> Iterator[Finding]:
-        """Whether everything that the version shares is inside this very graph."""
-        for base in outside_bases(table, self.repository.location):
-            message = f"it finds files at {base}, outside the graph"
-            yield self.found(Damage.READS_ELSEWHERE, message)
 
     def drift(self, records: PendingRecords) -> Iterator[Finding]:
         """Whether the type moved without being published, and nobody is at it."""

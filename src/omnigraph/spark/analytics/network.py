@@ -230,14 +230,15 @@ def shelve_rows(task: ReadTask) -> Shelf:
 
 
 def _weights(edge: EdgeType, name: str, rows: pa.Table) -> pa.Array:
-    """Weights as floats: every edge has one, and none is negative."""
+    """Weights as floats (the nearest, for large whole numbers): all there, finite, not negative."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = as_array(rows[name].cast(pa.float64()))
-    if found.null_count or pc.any(pc.less(found, 0.0)).as_py():
+    found = as_array(rows[name].cast(pa.float64(), safe=False))
+    usable = pc.and_(pc.is_finite(found), pc.greater_equal(found, 0.0))
+    if found.null_count or not pc.all(usable).as_py():
         raise InvalidInput(
-            f"some {edge.name}.{name} is null or negative, and cannot be a weight",
+            f"some {edge.name}.{name} is null or negative or not finite, and cannot be a weight",
             remedy="Fill the property in, or analyse without weights.",
             details={"type_key": edge.key, "property": name},
         )

@@ -21,7 +21,8 @@ one long chain."""
 class Settings:
     """What a caller may choose; every algorithm uses some of it.
 
-    ``sources`` are the numbers of nodes, per block, which the driver has looked up.
+    ``tolerance`` bounds the residual of PageRank, see there. ``sources`` are the numbers of nodes,
+    per block, which the driver has looked up.
     """
 
     damping: float = 0.85
