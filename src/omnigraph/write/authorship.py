@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -30,11 +30,12 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.read.delta import Op, TypeDelta, paired_types, touched_types, type_delta
 from omnigraph.read.window import WINDOW_COMMITS, Step, Window
-from omnigraph.schema import AcceptedSchema
+from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.delta import NEW, OLD, gather
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.stamps import WRITTEN
 from omnigraph.write.committing import cached_schema
+from omnigraph.write.deciding import Composed
 from omnigraph.write.merging import TypeMerge
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ class MergedLine:
             for id, properties in _inserted_twice(merge, deltas.get(lifetime)):
                 deeds = listed.get(id, usual.get(lifetime, ()))
                 listed[id] = tuple(_restricted(deed, properties) for deed in deeds)
-            for id, properties in _given(merge):
-                own = Deed(merge_id, str(Op.UPDATE), properties)
+            for id, given in _given(merge):
+                own = Deed(merge_id, str(Op.UPDATE), given)
                 listed[id] = (*listed.get(id, usual.get(lifetime, ())), own)
         digests = {
             lifetime: {digest_of(id): deeds for id, deeds in entities.items()}
@@ -265,15 +266,24 @@ def _inserted_twice(
         both = pairs.filter(pc.and_(contested, pc.is_in(pairs["id"], value_set=inserted)))
         yield from _changed(TypeDelta(merge.target, merge.sides["source"], both), both)
     if merge.composed:
-        known, names = set(inserted.to_pylist()), merge.target.owner.properties
+        known, owner = set(inserted.to_pylist()), merge.target.owner
         for item in merge.composed:
             if item.target_row is not None and item.id in known:
-                yield (
-                    item.id,
-                    tuple(
-                        sorted(names[n].property_id if n in names else n for n in item.from_source)
-                    ),
-                )
+                yield item.id, _identities(owner, _columns_from(owner, item, "source"))
+
+
+def _columns_from(owner: NodeType | EdgeType, item: Composed, side: str) -> set[str]:
+    """Which columns of an entity that was put together have the value of one side."""
+    found = {name for name, taken in item.taken.items() if taken == side}
+    if item.start == side:
+        every = {column.name for column in owner.columns()} - {"id"}
+        found |= every - item.taken.keys() - item.values.keys()
+    return found
+
+
+def _identities(owner: NodeType | EdgeType, names: Iterable[str]) -> tuple[str, ...]:
+    properties = owner.properties
+    return tuple(sorted(properties[n].property_id if n in properties else n for n in names))
 
 
 def _restricted(deed: Deed, properties: tuple[str, ...]) -> Deed:
@@ -284,10 +294,10 @@ def _restricted(deed: Deed, properties: tuple[str, ...]) -> Deed:
 
 def _given(merge: TypeMerge) -> Iterator[tuple[str, tuple[str, ...] | None]]:
     """Entities that got values from whoever merged, and which; None: those that changed."""
-    properties = merge.target.owner.properties
+    owner = merge.target.owner
     for item in merge.composed:
-        if item.values:
-            names = (properties[n].property_id if n in properties else n for n in item.values)
-            yield item.id, tuple(sorted(names))
+        names = {*item.values, *_columns_from(owner, item, "base")}
+        if names:
+            yield item.id, _identities(owner, names)
     if "base" in merge.copied:
         yield from ((id, None) for id in merge.copied["base"]["id"].to_pylist())
