@@ -13,6 +13,8 @@ from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, Omnigrap
 from omnigraph.graph import Graph
 from omnigraph.read.cache import Cache
 from omnigraph.storage.queues import FairLock, queue
+from omnigraph.storage.tables import StagedWrite
+from omnigraph.write.indexes import Indexing
 from tests.graphs import people_graph, repository
 
 QUERY = "query q() { match { $p: Person } return { $p.name } }"
@@ -201,6 +203,32 @@ def test_a_write_of_another_thread_is_alive_and_is_nobody_elses_to_resolve(graph
 
     assert at_once(insert(first, "a"), insert(second, "b"), recover) == [None] * 3
     assert graph.recoveries() == []
+
+
+def test_an_index_that_was_built_for_a_column_is_not_used_for_another_of_its_name(
+    graph: Graph,
+) -> None:
+    """A schema change dropped the property and another one brought its name back meanwhile."""
+    text = graph.schema().source
+    wider = text.replace("age: I32?", "age: I32?  extra: I32? @index")
+    graph.apply_schema(wider)
+    view = repository(graph)
+    stage = Indexing(graph.schema())
+
+    def staged() -> StagedWrite | None:
+        pin = view.snapshot(view.branch("main")).pin("node:Person")
+        return stage("node:Person", view.tables.open(pin.ref), {})
+
+    first = staged()
+    assert first is not None
+    graph.apply_schema(text)
+    graph.apply_schema(wider)
+    second = staged()
+    assert second is not None
+    fields = [index.fields for index in second.transaction.operation.new_indices]
+    assert fields != [index.fields for index in first.transaction.operation.new_indices]
+    graph.optimize()
+    graph.optimize()
 
 
 class TestSharedState:

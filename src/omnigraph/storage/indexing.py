@@ -49,7 +49,16 @@ class BuiltIndex:
     whole: bool  # takes the place of everything that the index of this name had
 
     def holds_for(self, table: PinnedTable) -> bool:
-        return all(_files(table, fragment) == files for fragment, files in self.covers.items())
+        """Whether this version has the same column, under its name, in the same files."""
+        fields = [
+            field.id()
+            for field in table.dataset.lance_schema.fields()
+            if field.name() == self.spec.column
+        ]
+        same_column = list(self.index.fields) == fields
+        return same_column and all(
+            _files(table, fragment) == files for fragment, files in self.covers.items()
+        )
 
 
 def build_part(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:

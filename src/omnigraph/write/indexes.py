@@ -151,10 +151,10 @@ def build_all(
 
 def list_indexes(repository: Repository, branch: Branch) -> list[IndexReport]:
     """Every index that is declared or stored on a branch, and its state."""
-    state = repository.manifest(branch).current()
-    snapshot = SnapshotPins.of(branch, state)
+    newest = repository.manifest(branch).current()
+    snapshot = SnapshotPins.of(branch, newest)
     found: list[IndexReport] = []
-    for kind in load_schema(state, snapshot.schema_hash).types():
+    for kind in load_schema(newest, snapshot.schema_hash).types():
         pin = snapshot.pin(kind.key)
         table = repository.tables.open(pin.ref)
         own = pin.owner == branch.incarnation
