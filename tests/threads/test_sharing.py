@@ -11,10 +11,12 @@ import pytest
 import omnigraph
 from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, OmnigraphError
 from omnigraph.graph import Graph
+from omnigraph.ids import new_ulid
 from omnigraph.read.cache import Cache
 from omnigraph.storage.queues import FairLock, queue
 from omnigraph.storage.tables import StagedWrite
 from omnigraph.write.indexes import Indexing
+from omnigraph.write.optimize import Compacting
 from tests.graphs import people_graph, repository
 
 QUERY = "query q() { match { $p: Person } return { $p.name } }"
@@ -203,6 +205,23 @@ def test_a_write_of_another_thread_is_alive_and_is_nobody_elses_to_resolve(graph
 
     assert at_once(insert(first, "a"), insert(second, "b"), recover) == [None] * 3
     assert graph.recoveries() == []
+
+
+@pytest.mark.parametrize("kind", ["compaction", "index"])
+def test_files_that_were_written_beside_a_table_are_not_committed_to_a_fork_of_it(
+    graph: Graph, kind: str
+) -> None:
+    """A reset, or a change of the schema, moves a type to a fork of its table."""
+    inserted(graph, "carl")
+    stage = Compacting() if kind == "compaction" else Indexing(graph.schema())
+    view = repository(graph)
+    pin = view.snapshot(view.branch("main")).pin("node:Person")
+    assert stage("node:Person", view.tables.open(pin.ref), {}) is not None
+
+    fork = view.tables.open(view.tables.fork(pin.ref, new_ulid()))
+    again = stage("node:Person", fork, {})
+    assert again is not None
+    view.tables.commit(again)  # refused when it names a file that is not there
 
 
 def test_an_index_that_was_built_for_a_column_is_not_used_for_another_of_its_name(
