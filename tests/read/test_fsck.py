@@ -288,7 +288,8 @@ def an_index_claims_rows_that_it_does_not_know(graph: Graph) -> None:
         )
         made = replace(made, fragment_ids=set(table.fragments))
         spec = indexing.IndexSpec("name", "BTREE")
-        staged = indexing.stage_built(table, [indexing.BuiltIndex(spec, made, {}, whole=True)], {})
+        built = indexing.BuiltIndex(spec, made, {}, True, table.ref.dataset_path)
+        staged = indexing.stage_built(table, [built], {})
         assert staged is not None
         return staged
 

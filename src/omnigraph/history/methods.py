@@ -71,8 +71,8 @@ class HistoryMethods:
         """The same as a stream: commits are read as they are asked for."""
         found = self._repository.branch(branch)
         with deletion_noticed(self._repository, found):
-            state = self._repository.manifest(found).current()
-        return noticing_deletion(self._repository, found, log(state, filter, after))
+            commits = log(self._repository.manifest(found).current(), filter, after)
+        return noticing_deletion(self._repository, found, commits)
 
     def ancestry(self, branch: str = MAIN) -> Iterator[tuple[Commit, tuple[str, ...]]]:
         """Every commit that led to a branch, merged ones included, newest first, with parents."""

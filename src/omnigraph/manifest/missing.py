@@ -15,24 +15,26 @@ from typing import Final, TypeVar
 from omnigraph.errors import (
     BranchNotFound,
     ChangeFeedGap,
-    CorruptData,
+    CommitNotFound,
     HistoryReclaimed,
     ObjectNotFound,
     OmnigraphError,
+    OutcomeUnknown,
+    StorageFailure,
 )
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.repository import Repository
-from omnigraph.storage.lance_errors import AmbiguousOutcome, TableNotFound
+from omnigraph.storage.lance_errors import TableNotFound
 
 _T = TypeVar("_T")
 
 MISSING: Final = (
     TableNotFound,
     ObjectNotFound,
+    CommitNotFound,
     HistoryReclaimed,
     ChangeFeedGap,
-    CorruptData,
-    AmbiguousOutcome,
+    StorageFailure,
 )
 """What it looks like when files go away that somebody reads or writes beside."""
 
@@ -47,7 +49,7 @@ def deletion_noticed(repository: Repository, *targets: Branch | str | None) -> I
     try:
         yield
     except MISSING as missing:
-        name = _deleted(repository, targets)
+        name = None if isinstance(missing, OutcomeUnknown) else _deleted(repository, targets)
         if name is None:
             raise
         raise branch_deleted(name) from missing

@@ -29,11 +29,17 @@ BATCH_ROWS: Final = 8_192
 class Piece:
     """Some neighbouring fragments, and the files that are to take their place."""
 
+    dataset_path: str  # where the files are
     old: tuple[Any, ...]
     new: tuple[Any, ...]
 
     def holds_for(self, table: PinnedTable) -> bool:
-        """Whether this version has the old fragments exactly as they were when they were read."""
+        """Whether this version has the old fragments exactly as they were when they were read.
+
+        A fork of the table has them, too, but finds new files in another place.
+        """
+        if table.ref.dataset_path != self.dataset_path:
+            return False
         return all(_content(table.fragments.get(old.id)) == _content(old) for old in self.old)
 
 
@@ -90,7 +96,8 @@ def rewrite_piece(table: PinnedTable, work: str) -> Piece:
 
     with translated(f"compacting {table.ref.path}"):
         made = CompactionTask.from_json(work).execute(table.dataset)
-    return Piece(tuple(made.original_fragments), tuple(made.new_fragments))
+    new, old = tuple(made.new_fragments), tuple(made.original_fragments)
+    return Piece(table.ref.dataset_path, old, new)
 
 
 def stage_pieces(

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any, Final
 
+from omnigraph.storage.lance_errors import translated
 from omnigraph.storage.tables import StagedWrite, TableStore
 from omnigraph.storage.written import added_fragments
 
@@ -40,7 +41,8 @@ def digests_of(store: TableStore, staged: StagedWrite) -> Digests:
                 files[file.path] = file.file_size_bytes or 0
     if not files or len(files) > FILES_MAX or sum(files.values()) > BYTES_MAX:
         return None
-    return tuple((name, digest(os.path.join(where.path, "data", name))) for name in files)
+    with translated(f"reading what was written to {staged.ref.path}"):
+        return tuple((name, digest(os.path.join(where.path, "data", name))) for name in files)
 
 
 def read_digests(stored: Iterable[tuple[str, int]] | None) -> Digests:

@@ -48,7 +48,19 @@ class BuiltIndex:
     covers: Mapping[int, tuple[str, ...]]
     whole: bool  # takes the place of everything that the index of this name had
 
+    dataset_path: str  # where the files are
+
     def holds_for(self, table: PinnedTable) -> bool:
+        """Whether this version has the same column in the same files.
+
+        A fork of the table has it, too, but finds the files of an index in another place; and a
+        column that was dropped is not the one that got its name.
+        """
+        if table.ref.dataset_path != self.dataset_path:
+            return False
+        stored = table.dataset.lance_schema.fields()
+        if list(self.index.fields) != [f.id() for f in stored if f.name() == self.spec.column]:
+            return False
         return all(_files(table, fragment) == files for fragment, files in self.covers.items())
 
 
@@ -106,7 +118,8 @@ def build_indexes(
         whole = spec.kind != "BTREE" or not parts or len(parts) >= INDEX_SEGMENTS_MAX
         fragments = list(table.fragments) if whole else missing
         index = build(table, spec, fragments)
-        yield BuiltIndex(spec, index, {f: _files(table, f) for f in fragments}, whole)
+        covers = {f: _files(table, f) for f in fragments}
+        yield BuiltIndex(spec, index, covers, whole, table.ref.dataset_path)
 
 
 def _kind(table: PinnedTable, spec: IndexSpec, fragments: Sequence[int]) -> Any:

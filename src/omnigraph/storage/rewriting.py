@@ -53,7 +53,7 @@ def _copied(table: PinnedTable, fragment: Any) -> Piece:
         created_at_version_meta=fragment.created_at_version_meta,
         last_updated_at_version_meta=fragment.last_updated_at_version_meta,
     )
-    return Piece((fragment,), (kept,))
+    return Piece(table.ref.dataset_path, (fragment,), (kept,))
 
 
 def _rows(table: PinnedTable, fragment_id: int) -> Iterator[pa.Table]:

@@ -175,9 +175,9 @@ class BranchMethods(WriteMethods):
         text = f"revert {commit_id}" if message is None else message
         info = WriteInfo("revert", actor, text, facts)
         write = WriteOptions(branch, info, expected_head)
-        return self._undone(
-            branch, self._undo().revert(commit_id, write, MergeOptions.of(decisions))
-        )
+        with deletion_noticed(self._repository, branch):
+            work = self._undo().revert(commit_id, write, MergeOptions.of(decisions))
+        return self._undone(branch, work)
 
     @told()
     def cherry_pick(
@@ -196,7 +196,8 @@ class BranchMethods(WriteMethods):
         text = f"cherry-pick {commit_id}" if message is None else message
         info = WriteInfo("cherry_pick", actor, text, facts)
         write = WriteOptions(branch, info, expected_head)
-        work = self._undo().cherry_pick(commit_id, write, MergeOptions.of(decisions))
+        with deletion_noticed(self._repository, branch):
+            work = self._undo().cherry_pick(commit_id, write, MergeOptions.of(decisions))
         return self._undone(branch, work)
 
     @told()
@@ -216,7 +217,9 @@ class BranchMethods(WriteMethods):
         text = f"restore from {target}" if message is None else message
         info = WriteInfo("restore", actor, text, {**(metadata or {}), "restores": target})
         write = WriteOptions(branch, info, expected_head)
-        return self._undone(branch, self._undo().restore(target, only, write))
+        with deletion_noticed(self._repository, branch, target):
+            work = self._undo().restore(target, only, write)
+        return self._undone(branch, work)
 
     @told()
     def reset(

@@ -17,6 +17,7 @@ from omnigraph.errors import InvalidInput, TypeNotFound
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.schemas import load_schema
+from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.indexing import (
     VECTOR_INDEX,
@@ -107,7 +108,9 @@ class Indexing:
         specs = [
             spec
             for spec in wanted_indexes(self.schema.type(key))
-            if index_state(table, spec) in ("missing", "behind")
+            # A change of the schema may have come between, and taken the column away.
+            if spec.column in table.schema.names
+            and index_state(table, spec) in ("missing", "behind")
         ]
         if not specs:
             return None
@@ -146,9 +149,10 @@ def build_all(
 
 def list_indexes(repository: Repository, branch: Branch) -> list[IndexReport]:
     """Every index that is declared or stored on a branch, and its state."""
-    snapshot = repository.snapshot(branch)
+    newest = repository.manifest(branch).current()
+    snapshot = SnapshotPins.of(branch, newest)
     found: list[IndexReport] = []
-    for kind in _schema(repository, branch).types():
+    for kind in load_schema(newest, snapshot.schema_hash).types():
         pin = snapshot.pin(kind.key)
         table = repository.tables.open(pin.ref)
         own = pin.owner == branch.incarnation
