@@ -6,13 +6,14 @@
 
 Options: ``type`` (a name or a key), ``branch`` or ``at`` (a commit), ``changes`` (an older state:
 read what has changed since), and ``columns`` (names, separated by commas: Spark does not tell
-Python sources which columns a query uses). Comparisons of strings, whole numbers and booleans are
-pushed down where the session allows it. Everything read by one query is one snapshot.
+Python sources which columns a query uses). Spark applies filters itself: it keeps the filters that a
+Python source took with the DataFrame, and the next query on it would silently miss rows.
+Everything read by one query is one snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,15 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME: Final = "omnigraph"
-PUSHDOWN_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
 BATCH_ROWS: Final = 65_536
-_COMPARISONS: Final = {
-    "EqualTo": "=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +51,6 @@ class Plan:
     ref: TableRef
     columns: tuple[str, ...]
 
-    takes_filters = True
-
     def table(self) -> Any:
         return open_table(self.uri, self.ref)
 
@@ -72,7 +63,7 @@ class Plan:
     def shares(self) -> Sequence[Share]:
         return [Share((number,)) for number in self.table().fragments] or [Share(())]
 
-    def read(self, share: Any, condition: str | None) -> Iterator[pa.RecordBatch]:
+    def read(self, share: Any) -> Iterator[pa.RecordBatch]:
         """The rows of some fragments, on an executor."""
         import pyarrow as pa
 
@@ -80,7 +71,6 @@ class Plan:
         table, schema = self.table(), self.schema()
         scanner = table.dataset.scanner(
             columns=list(self.columns),
-            filter=condition,
             fragments=[table.dataset.get_fragment(number) for number in share.fragment_ids],
             batch_size=BATCH_ROWS,
         )
@@ -122,53 +112,11 @@ def _type_of_either(old: State, new: State, name: str) -> str:
         return find_type(old.schema, name).key
 
 
-def sql_condition(filters: Iterable[Any]) -> tuple[list[str], list[Any]]:
-    """Spark's filters as conditions of the table, and those that Spark must apply itself."""
-    taken, left = [], []
-    for item in filters:
-        text = _condition(item)
-        if text is None:
-            left.append(item)
-        else:
-            taken.append(text)
-    return taken, left
-
-
-def _condition(item: Any) -> str | None:
-    kind = type(item).__name__
-    path: tuple[str, ...] = getattr(item, "attribute", ())
-    if len(path) != 1:
-        return None
-    name = f"`{path[0]}`"
-    if kind == "IsNull":
-        return f"{name} IS NULL"
-    if kind == "IsNotNull":
-        return f"{name} IS NOT NULL"
-    if kind == "In":
-        members = [_literal(value) for value in item.value]
-        return None if None in members else f"{name} IN ({', '.join(map(str, members))})"
-    literal = _literal(getattr(item, "value", None))
-    sign = _COMPARISONS.get(kind)
-    return None if literal is None or sign is None else f"{name} {sign} {literal}"
-
-
-def _literal(value: Any) -> str | None:
-    """A value both sides read the same way; None for all others."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and abs(value) < 2**63:
-        return str(value)
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return None
-
-
 def register(spark: SparkSession) -> None:
     """Make ``format("omnigraph")`` known to a session."""
-    from omnigraph.spark.source_classes import data_source
+    from omnigraph.spark.source_classes import GraphSource
 
-    pushes = spark.conf.get(PUSHDOWN_SETTING, "false") == "true"
-    spark.dataSource.register(data_source(pushes))
+    spark.dataSource.register(GraphSource)
 
 
 def refuse_writing() -> OmnigraphError:

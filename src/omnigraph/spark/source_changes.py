@@ -56,8 +56,6 @@ class ChangesPlan:
     new: _End | None
     columns: tuple[str, ...]
 
-    takes_filters = False
-
     @classmethod
     def of(
         cls, repository: Repository, old: State, new: State, key: str, columns: Sequence[str]
@@ -112,7 +110,7 @@ class ChangesPlan:
             pairs = row_pairs(store, refs[0], refs[1]).pairs
         return TypeDelta(sides[0], sides[1], pairs)
 
-    def read(self, share: Any, condition: str | None) -> Iterator[pa.RecordBatch]:
+    def read(self, share: Any) -> Iterator[pa.RecordBatch]:
         """The changes of one task."""
         import pyarrow as pa
 
