@@ -6,12 +6,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.awkward.names import FULL, KEYED, LINK, Record, edge_names, records, schema, thinned, type_names
 
 from omnigraph.graph import Graph
 from omnigraph.query.format import format_queries
 from omnigraph.query.lint import SchemaOrigin, lint_queries
 from omnigraph.schema import EdgeType, NodeType, Property
+from tests.awkward.names import (
+    FULL,
+    KEYED,
+    LINK,
+    Record,
+    edge_names,
+    records,
+    schema,
+    thinned,
+    type_names,
+)
 
 RECORDS = records()
 

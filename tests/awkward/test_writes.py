@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.schema import NodeType
 from tests.awkward.names import (
     FULL,
     KEYED,
@@ -19,10 +23,6 @@ from tests.awkward.names import (
     thinned,
     value,
 )
-
-import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.schema import NodeType
 
 Fresh = Callable[[str], Graph]
 

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.awkward.names import (
@@ -21,7 +21,6 @@ from tests.awkward.names import (
     schema,
     schema_text,
     thinned,
-    value,
 )
 
 import omnigraph
@@ -55,9 +54,7 @@ def loaded(bare: Path, spark: SparkSession) -> Path:
     """Loaded on Spark; never written to afterwards."""
     where = bare.parent / "loaded"
     shutil.copytree(bare, where)
-    omnigraph.open(where).load(
-        as_ndjson(records()), mode="append", format="ndjson", engine="spark"
-    )
+    omnigraph.open(where).load(as_ndjson(records()), mode="append", format="ndjson", engine="spark")
     return where
 
 
@@ -138,7 +135,9 @@ def test_frames_are_read_filtered_and_loaded_back(
     for word in thinned(owner.properties):
         item = owner.properties[word]
         if item.type.is_string:
-            given = next(row[word] for (k, _), row in EXPECTED.items() if k == key and row[word] is not None)
+            given = next(
+                row[word] for (k, _), row in EXPECTED.items() if k == key and row[word] is not None
+            )
             found = frame.where(frame[f"`{word}`"] == given).select("id", f"`{word}`").collect()
             wanted = {i for (k, i), row in EXPECTED.items() if k == key and row[word] == given}
             assert {row[0] for row in found} == wanted, word
@@ -149,4 +148,7 @@ def test_frames_are_read_filtered_and_loaded_back(
         nodes = [line for line in records() if "type" in line]
     again.load(as_ndjson(nodes), mode="append", format="ndjson", engine="local")
     again.load({key: frame}, mode="append", engine="spark")
-    assert exported(again) == {**content(nodes), **{p: r for p, r in EXPECTED.items() if p[0] == key}}
+    assert exported(again) == {
+        **content(nodes),
+        **{p: r for p, r in EXPECTED.items() if p[0] == key},
+    }

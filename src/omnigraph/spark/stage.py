@@ -31,6 +31,7 @@ from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.gather import Gathered
 from omnigraph.write.identify import Identified, identify
+from omnigraph.write.key_order import Order, Orders, possible_orders
 from omnigraph.write.load import Mode
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ class Site:
     """Types whose rows are written by the step that knows the stored ones, if they have ids."""
     asking: frozenset[str] = frozenset()
     """Types with stored rows that a check may ask for: what it asks of them is noted."""
+
+    orders: Orders = field(default_factory=dict)
+    """The orders in which the input spells composite keys, where that is not ours."""
 
     @property
     def prefix(self) -> str:
@@ -104,6 +108,8 @@ class Staged:
     unread: Report = field(default_factory=Report)
     broken: Report = field(default_factory=Report)
     shelves: list[Shelf] = field(default_factory=list)
+    orders: dict[str, frozenset[Order]] = field(default_factory=dict)
+    """The orders of composite keys that this part allows, where ids are not in ours."""
     asked: str | None = None
     """The object that says which stored ids this part may ask for."""
 
@@ -163,7 +169,10 @@ class Stager:
         assigned = self._site.assigned
         found = Identified(rows)
         if assigned is None:
-            found = identify(schema, rows, answer.unread, strict=True, make=self._ids)
+            orders = self._orders(rows)
+            found = identify(
+                schema, rows, answer.unread, strict=True, make=self._ids, orders=orders
+            )
         shelving = Shelving(self._site.buckets)
         for key in sorted(found.rows):
             owner, table = schema.type(key), found.rows[key]
@@ -208,6 +217,20 @@ class Stager:
             written = write_rows(table, without_places(direct))
             answer.fragments.setdefault(owner.key, []).extend(written)
             hit("task.after_files")
+
+    def _orders(self, rows: Mapping[str, pa.Table]) -> Orders:
+        """The known orders. While none is known, what a piece allows is noted for the driver, who
+        has everything staged again when it is not the order of this graph."""
+        if self._site.orders:
+            return self._site.orders
+        noted, orders = self._answer.orders, {}
+        for key, table in rows.items():
+            owner = self._site.schema.type(key)
+            found = possible_orders(owner, table) if isinstance(owner, NodeType) else None
+            if found:
+                noted[key] = noted.get(key, found) & found
+                orders[key] = next(iter(found))
+        return orders
 
     def _ids(self, rows: pa.Table) -> pa.Array:
         places = rows[LINE].to_numpy()
