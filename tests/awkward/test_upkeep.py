@@ -108,7 +108,8 @@ def test_new_properties_get_values_of_others(tmp_path: Path) -> None:
     with graph.write() as batch:
         batch.insert("T", {"k": "a", "src": "x", "from": 2})
     graph.apply_schema(
-        "node T { k: String @key\n src: String?\n from: I32\n dst: String?\n to: I64\n select: String }",
+        "node T { k: String @key\n src: String?\n from: I32\n"
+        " dst: String?\n to: I64\n select: String }",
         compute={"T.dst": 'src + "!" + k', "T.to": "from * 3"},
         backfill={"T.select": "s"},
     )

@@ -6,8 +6,8 @@
 
 Options: ``type`` (a name or a key), ``branch`` or ``at`` (a commit), ``changes`` (an older state:
 read what has changed since), and ``columns`` (names, separated by commas: Spark does not tell
-Python sources which columns a query uses). Spark applies filters itself: it keeps the filters that a
-Python source took with the DataFrame, and the next query on it would silently miss rows.
+Python sources which columns a query uses). Spark applies filters itself: filters that a Python
+source takes stay with the DataFrame, and the next query on it would silently miss rows.
 Everything read by one query is one snapshot.
 """
 

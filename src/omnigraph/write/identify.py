@@ -2,8 +2,8 @@
 
 For a keyed node the id follows from the key; an id that the input gives besides must be the same.
 An input may spell the members of composite keys in another order (``key_order``). The compatible
-reading also takes an id that spells the key differently, rewrites it, and rewrites the ends of edges
-of the same input that use it.
+reading also takes an id that spells the key differently, rewrites it, and rewrites the ends of
+edges of the same input that use it.
 """
 
 from __future__ import annotations

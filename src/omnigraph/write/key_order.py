@@ -28,7 +28,7 @@ Orders: TypeAlias = Mapping[str, Order]
 """By the type keys of node types."""
 
 ORDERS_MAX: Final = 1_000
-"""Orders of one key that are held: a key of seven equal values has five thousand, and tells none."""
+"""Orders of one key that are held: seven equal values allow five thousand, and tell none."""
 
 
 def possible_orders(node: NodeType, rows: pa.Table) -> frozenset[Order] | None:
