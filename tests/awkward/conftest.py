@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.awkward.names import as_ndjson, records, schema_text
 
 import omnigraph
 from omnigraph.graph import Graph
+from tests.awkward.names import as_ndjson, records, schema_text
 
 
 @pytest.fixture(scope="session")

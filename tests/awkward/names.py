@@ -27,7 +27,12 @@ from omnigraph.types import PropertyType
 
 FULL: Final = os.environ.get("OMNIGRAPH_TEST_AWKWARD") == "full"
 
-SYSTEM: Final = (
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+SYSTEM: Final = _words(
     "src dst from to source target type edge node data id_ ids key keys base ours theirs op kind "
     "before after endpoints properties entity entity_id entity_kind type_name value values cause "
     "at at_max id_count count_all row rows row_id rowid line file place part block own other "
@@ -38,36 +43,36 @@ SYSTEM: Final = (
     "_dst _type _op _key _value _row_id _rowId _rowid_ _row_addr _distance _distance_ _score _rank "
     "_relevance_score _change_type _commit_version _metadata _partition _fragment_id _batch "
     "_indices _versions _deletions _a __ _ ___a"
-).split()
-QUERY: Final = (
+)
+QUERY: Final = _words(
     "query and or not in contains is null true false asc desc order by limit as having exists "
     "optional contains_any starts_with now distinct with now_ fuzzy bm25 nearest rrf match_text "
     "search count sum avg min max insert update delete values_ interval"
-).split()
-SQL: Final = (
+)
+SQL: Final = _words(
     "select group having_ union all join on left right inner outer full cross natural using case "
     "when then else end cast between like ilike regexp table view index primary foreign references "
-    "unique check constraint default create drop alter add column date time timestamp datetime year "
-    "user current_user current_date current_timestamp sum_ window over partition rows_ range "
+    "unique check constraint default create drop alter add column date time timestamp datetime "
+    "year user current_user current_date current_timestamp sum_ window over partition rows_ range "
     "unnest lateral exists_ any some array map struct row_number interval_ grouping extract "
     "position trim substring overlay true_ unknown escape offset fetch for_ with_ recursive"
-).split()
-ARROW_SPARK_LANCE: Final = (
-    "field fields schema names name metadata column columns chunk chunks schema_ dictionary indices "
-    "index_ list item element key_value entries data_type nullable spark sql context sc df col lit "
+)
+ARROW_SPARK_LANCE: Final = _words(
+    "field fields schema names name metadata column columns chunk chunks schema_ dictionary "
+    "indices index_ list item element key_value entries data_type nullable spark sql context sc df col lit "
     "explode alias dtypes rdd show filter map_ toDF write read join_ crossJoin na stat isEmpty "
     "cache persist storageLevel isStreaming sparkSession sampleBy blob blob_uri position_ size "
     "offset_ vector fragment fragments manifest tree dataset uri blob_size lance"
-).split()
-PYTHON: Final = (
+)
+PYTHON: Final = _words(
     "self cls print object int str float bool dict set_ tuple len repr hash iter next property "
     "items get pop append_ keys_ copy __class__ __dict__ __init__ __len__ __slots__ __name__ "
     "__module__ __doc__ __eq__ __hash__ __getattr__ mro"
-).split()
-SHAPES: Final = (
+)
+SHAPES: Final = _words(
     "a z x1 aB ab abC abc aBC name_ nAme naMe src_ sRc dSt frOm tO iD "
     "c0 c1 x_y x__y x___ e1 e10 inf nan infinity none nil undefined"
-).split()
+)
 LONG: Final = ("l" + "o" * 198 + "g", "l" + "o" * 198 + "G")
 """Two names of two hundred letters that differ in the case of the last one."""
 
@@ -90,10 +95,10 @@ _TYPE_WORDS: Final = (
     *("src", "dst", "from", "to", "id", "type", "edge", "node", "data", "select", "null", "none"),
     *("twin", "twIn", "tWIN", "a"),
 )
-_EDGE_WORDS: Final = (
+_EDGE_WORDS: Final = _words(
     "in or and not as contains starts_with match return order limit where insert delete update set "
     "true false now count search nearest asc desc query by is with exists group union join"
-).split()
+)
 LONG_TYPE: Final = "L" + "o" * 198 + "g"
 KEYED: Final = "Every"
 """A node type with a property of every word."""
@@ -154,7 +159,7 @@ def schema_text(renamed: Mapping[str, str] | None = None) -> str:
         "node Pair implements Src, Every {",
         "  type: String\n  data: I32\n  @key(type, data)",
         "  node: String? @unique\n  count_all: String? @unique\n  at: String? @unique",
-        "  weight: F64?\n  @range(weight, -9..9)\n  @check(from, \"^[^!]*$\")",
+        '  weight: F64?\n  @range(weight, -9..9)\n  @check(from, "^[^!]*$")',
         "  @unique(src, dst)\n  @unique(at, count_all, node)",
         "}",
         "node Found {",

@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import omnigraph
+from omnigraph.cli.main import run
+from omnigraph.write.load import MODES
 from tests.awkward.names import (
     EXPECTED,
     KEYED,
@@ -20,10 +24,6 @@ from tests.awkward.names import (
     schema_text,
     value,
 )
-
-import omnigraph
-from omnigraph.cli.main import run
-from omnigraph.write.load import MODES
 
 BRANCHES = ("from", "select", "id", "_rowid", "é", "a/b", "NULL")
 

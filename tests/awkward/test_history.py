@@ -6,6 +6,10 @@ import json
 from typing import Any
 
 import pytest
+
+from omnigraph.errors import MergeConflicts
+from omnigraph.graph import Graph
+from omnigraph.schema import EdgeType, NodeType
 from tests.awkward.names import (
     EXPECTED,
     KEYED,
@@ -19,10 +23,6 @@ from tests.awkward.names import (
     thinned,
     value,
 )
-
-from omnigraph.errors import MergeConflicts
-from omnigraph.graph import Graph
-from omnigraph.schema import EdgeType, NodeType
 
 KEYS = (f"node:{KEYED}", f"edge:{LINK}", "node:Pair", "edge:Src", "node:Src", "node:Found")
 
@@ -120,7 +120,9 @@ def test_blame_and_history_name_every_property(moved: tuple[Graph, Content, str]
 def test_blobs_are_read_by_their_names(graph: Graph) -> None:
     for name in ("blob", "data", "uri"):
         id, stored = next(
-            (i, row[name]) for (key, i), row in EXPECTED.items() if key == "node:Found" and row[name]
+            (i, row[name])
+            for (key, i), row in EXPECTED.items()
+            if key == "node:Found" and row[name]
         )
         blob = graph.blob("node", "Found", id, name)
         assert b"".join(blob.chunks()) == stored_bytes(stored)
@@ -164,8 +166,12 @@ class TestMerging:
         graph.create_branch("a")
         lines = {}
         for number, branch in enumerate(("main", "a")):
-            (line,) = [r for r in records(1) if r["data"]["id"] == id and (
-                r.get("edge") == owner.name or r.get("type") == owner.name)]
+            (line,) = [
+                r
+                for r in records(1)
+                if r["data"]["id"] == id
+                and (r.get("edge") == owner.name or r.get("type") == owner.name)
+            ]
             for at, word in enumerate(words):
                 line["data"][word] = value(owner.properties[word].type, 80 + at + number)
             lines[branch] = line

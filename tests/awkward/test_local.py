@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +11,19 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from tests.awkward.names import (
-    EXPECTED,
-    KEYED,
-    LINK,
-    Content,
-    Record,
-    as_ndjson,
-    content,
-    edge_names,
-    exported,
-    legal,
-    records,
-    schema,
-    schema_text,
-    type_names,
-    value,
-)
 
-import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.write.load import MODES
+from tests.awkward.names import (
+    EXPECTED,
+    Record,
+    as_ndjson,
+    content,
+    exported,
+    records,
+    schema,
+)
 
 Fresh = Callable[[str], Graph]
 
@@ -80,9 +70,7 @@ class TestLoading:
         assert exported(graph) == EXPECTED
 
     @pytest.mark.parametrize("how", ["parquet", "csv", "arrow"])
-    def test_tables_of_every_type_are_loaded(
-        self, fresh: Fresh, tmp_path: Path, how: str
-    ) -> None:
+    def test_tables_of_every_type_are_loaded(self, fresh: Fresh, tmp_path: Path, how: str) -> None:
         graph, accepted = fresh(how), schema()
         sources: dict[str, Any] = {}
         for number, (key, lines) in enumerate(by_type(records()).items()):

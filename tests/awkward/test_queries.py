@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.awkward.names import FULL, KEYED, LINK, Record, edge_names, records, schema, thinned, type_names
 
+import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.query.format import format_queries
 from omnigraph.query.lint import SchemaOrigin, lint_queries
+from omnigraph.read.engine import ReadOptions
 from omnigraph.schema import EdgeType, NodeType, Property
+from tests.awkward.names import (
+    FULL,
+    KEYED,
+    LINK,
+    Record,
+    edge_names,
+    records,
+    schema,
+    thinned,
+    type_names,
+)
 
 RECORDS = records()
 
@@ -198,17 +211,25 @@ def test_texts_are_searched(still: Graph, word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["_distance", "distance"])
-@pytest.mark.parametrize("indexed", [False, True])
-def test_vectors_are_searched(graph: Graph, word: str, indexed: bool) -> None:
-    if indexed:
-        graph.build_indexes()
-    rows = {id: row.get(word) for id, row in stored(schema().nodes["Found"]).items()}
-    wanted = sorted(id for id, vector in rows.items() if vector is not None)
-    text = f"""query q($v: Vector(3)) {{
+@pytest.mark.parametrize("nearest", ["exact", "indexed"])
+def test_vectors_are_searched(tmp_path: Path, word: str, nearest: str) -> None:
+    """Lance calls its own column `_distance`; a vector search through an index adds it."""
+    graph = omnigraph.init(
+        tmp_path / "g",
+        "node Found { k: String @key\n"
+        " _distance: Vector(2)? @index @vector(l2, partitions=4)\n"
+        " distance: Vector(2)? @index @vector(l2, partitions=4) }",
+    )
+    rows = [{"k": str(n), "_distance": [n, 1.0], "distance": [n, 1.0]} for n in range(600)]
+    graph.load(rows, mode="append", type="Found")
+    graph.build_indexes()
+    text = f"""query q($v: Vector(2)) {{
       match {{ $_distance: Found }}
-      return {{ $_distance as x, nearest($_distance.{word}, $v) as _distance }}
+      return {{ $_distance.k as k, nearest($_distance.{word}, $v) as _distance }}
       order {{ nearest($_distance.{word}, $v) }}
       limit 3
     }}"""
-    found = graph.query(text, params={"v": [0.0, 0.0, 0.0]}).rows()
-    assert sorted(row["x"]["id"] for row in found) == wanted
+    options = ReadOptions(nearest=nearest)  # type: ignore[arg-type]
+    found = graph.query(text, params={"v": [7.0, 1.0]}, options=options).rows()
+    assert found[0] == {"k": "7", "_distance": 0.0}
+    assert {row["k"] for row in found[1:]} == {"6", "8"}

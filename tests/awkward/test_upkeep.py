@@ -7,6 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.schema import format_schema
 from tests.awkward.names import (
     EXPECTED,
     KEYED,
@@ -17,10 +21,6 @@ from tests.awkward.names import (
     schema,
     schema_text,
 )
-
-import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.schema import format_schema
 
 Fresh = Callable[[str], Graph]
 
@@ -81,7 +81,9 @@ def test_every_property_is_renamed_and_renamed_back(graph: Graph) -> None:
     text = schema_text()
     begin = text.index(f"node {KEYED} {{")
     end = text.index("}", begin)
-    graph.apply_schema(f"{text[:begin]}node {KEYED} {{\n  every: String @key\n{hints}\n{text[end:]}")
+    graph.apply_schema(
+        f"{text[:begin]}node {KEYED} {{\n  every: String @key\n{hints}\n{text[end:]}"
+    )
     turned = graph.entity(f"node:{KEYED}", id)
     assert {neighbours[w]: renamed[there[w]] for w in words} == {
         n: v for n, v in turned.items() if n not in ("id", "every")
@@ -106,7 +108,8 @@ def test_new_properties_get_values_of_others(tmp_path: Path) -> None:
     with graph.write() as batch:
         batch.insert("T", {"k": "a", "src": "x", "from": 2})
     graph.apply_schema(
-        "node T { k: String @key\n src: String?\n from: I32\n dst: String?\n to: I64\n select: String }",
+        "node T { k: String @key\n src: String?\n from: I32\n"
+        " dst: String?\n to: I64\n select: String }",
         compute={"T.dst": 'src + "!" + k', "T.to": "from * 3"},
         backfill={"T.select": "s"},
     )

@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from omnigraph.schema import NodeType
 from tests.awkward.names import (
     FULL,
     KEYED,
@@ -19,10 +23,6 @@ from tests.awkward.names import (
     thinned,
     value,
 )
-
-import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.schema import NodeType
 
 Fresh = Callable[[str], Graph]
 
@@ -118,7 +118,8 @@ def test_a_node_is_found_by_a_property_called_like_an_end(tmp_path: Path, word: 
     """`where from` on a node type once read the column `src`, and deleted another node."""
     graph = omnigraph.init(
         tmp_path / "g",
-        "node Hop { name: String @key\n src: String?\n dst: String?\n from: String?\n to: String? }",
+        "node Hop { name: String @key\n"
+        " src: String?\n dst: String?\n from: String?\n to: String? }",
     )
     others = {"src": "dst", "dst": "src", "from": "src", "to": "dst"}
     with graph.write() as batch:

@@ -79,7 +79,8 @@ def _cast_scalars(values: pa.Array, kind: PropertyType) -> pa.Array | None:
     if family == "bool":
         return values if pa.types.is_boolean(given) else None
     if family == "integer":
-        return values.cast(target) if pa.types.is_integer(given) else None
+        whole = pa.types.is_integer(given) or (pa.types.is_decimal(given) and given.scale == 0)
+        return values.cast(target) if whole else None
     if family == "float":
         if not (pa.types.is_floating(given) or pa.types.is_integer(given)):
             return None

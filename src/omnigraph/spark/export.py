@@ -8,8 +8,10 @@ target when all of them are done.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 ExportFormat = Literal["ndjson", "parquet", "csv"]
 FORMATS: Final[tuple[str, ...]] = get_args(ExportFormat)
 _SUFFIX: Final = {"ndjson": "jsonl", "parquet": "parquet", "csv": "csv"}
+
+NAME_CHARS_MAX: Final = 200
+"""File systems take 255 bytes; a number, an ending and the name of the attempt come behind."""
 
 ROWS_PER_FILE: Final = 1 << 20
 """A file of a few hundred megabytes at most, and enough files for every core."""
@@ -88,15 +93,32 @@ def _specs(
     format: str,
     types: Sequence[str] | None,
 ) -> Iterator[ExportTask]:
-    for owner in chosen_types(schema, types):
+    chosen = chosen_types(schema, types)
+    names = _file_names(chosen)
+    for owner in chosen:
         _require_flat(owner, format)
         ref = snapshot.pin(owner.key).ref
         uri = repository.location.uri
         groups = fragment_groups(repository.tables.open(ref), ROWS_PER_FILE)
         for number, group in enumerate(groups):
-            name = f"{owner.kind}-{owner.name}-{number:05d}.{_SUFFIX[format]}"
-            path = os.path.join(folder, name)
+            path = os.path.join(folder, f"{names[owner.key]}-{number:05d}.{_SUFFIX[format]}")
             yield ExportTask(uri, schema, owner.key, ref, group, format, path)
+
+
+def _file_names(owners: Sequence[NodeType | EdgeType]) -> dict[str, str]:
+    """What the files of each type are called, by type key: kind and name.
+
+    Names that are too long for a file, or that differ in the case of letters alone, which many
+    file systems ignore, are told apart by a part of the hash of the name.
+    """
+    plain = {owner.key: f"{owner.kind}-{owner.name}" for owner in owners}
+    folded = Counter(name.lower() for name in plain.values())
+    return {
+        key: name
+        if folded[name.lower()] == 1 and len(name) <= NAME_CHARS_MAX
+        else f"{name[:NAME_CHARS_MAX]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        for key, name in plain.items()
+    }
 
 
 def _require_flat(owner: NodeType | EdgeType, format: str) -> None:

@@ -62,6 +62,7 @@ from omnigraph.write.changes import (
     writable,
 )
 from omnigraph.write.committing import Attempt, Committer, WriteOptions
+from omnigraph.write.key_order import Orders, settled_orders
 from omnigraph.write.load import MODES, LoadResult, LoadSpec, counts_of
 
 BUCKET_BYTES: Final = 64 << 20
@@ -145,6 +146,7 @@ class SparkLoad:
         self._targets: dict[str, _Target] = {}
         self._staged: list[Staged] = []
         self._before: dict[int, int] = {}
+        self._orders: Orders = {}
         self._broken = Report()
         self._findings: _Findings | None = None
         self._prepared = False
@@ -178,6 +180,7 @@ class SparkLoad:
             None if self._assignment is None else self._assignment.types,
             self._waiting(),
             self._asking(attempt),
+            self._orders,
         )
         self._staged = self._tasks.run(
             "reading", stage_part, [StageTask(self._site, part) for part in self._parts]
@@ -191,6 +194,17 @@ class SparkLoad:
         self._findings = None
         if unread or "required" in self._broken.rules:
             self._refuse(one_report(unread, self._broken))
+        if not self._orders and any(answer.orders for answer in self._staged):
+            self._stage_in_order(attempt)
+
+    def _stage_in_order(self, attempt: Attempt) -> None:
+        """Stage everything again, with composite keys in the order that all parts agree on."""
+        report = Report()
+        found = (pair for answer in self._staged for pair in answer.orders.items())
+        self._orders = settled_orders(self._schema, found, report)
+        discard(self._repository, self._required_site, self._staged, ())
+        report.raise_any()
+        self._stage(attempt)
 
     def locate(self, file: str, line: int) -> tuple[int, int]:
         """The part that a line of a file is in, and its number in the part."""

@@ -182,7 +182,7 @@ def _defaults() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.caseSensitive": "true",  # as names of the schema are
         "spark.sql.shuffle.partitions": str(_cores() * SHUFFLE_PARTITIONS_PER_CORE),
     }
 

@@ -6,13 +6,14 @@
 
 Options: ``type`` (a name or a key), ``branch`` or ``at`` (a commit), ``changes`` (an older state:
 read what has changed since), and ``columns`` (names, separated by commas: Spark does not tell
-Python sources which columns a query uses). Comparisons of strings, whole numbers and booleans are
-pushed down where the session allows it. Everything read by one query is one snapshot.
+Python sources which columns a query uses). Spark applies filters itself: filters that a Python
+source takes stay with the DataFrame, and the next query on it would silently miss rows.
+Everything read by one query is one snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,15 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME: Final = "omnigraph"
-PUSHDOWN_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
 BATCH_ROWS: Final = 65_536
-_COMPARISONS: Final = {
-    "EqualTo": "=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,7 @@ class Plan:
     def shares(self) -> Sequence[Share]:
         return [Share((number,)) for number in self.table().fragments] or [Share(())]
 
-    def read(self, share: Any, condition: str | None) -> Iterator[pa.RecordBatch]:
+    def read(self, share: Any) -> Iterator[pa.RecordBatch]:
         """The rows of some fragments, on an executor."""
         import pyarrow as pa
 
@@ -79,7 +72,6 @@ class Plan:
         table, schema = self.table(), self.schema()
         scanner = table.dataset.scanner(
             columns=list(self.columns),
-            filter=condition,
             fragments=[table.dataset.get_fragment(number) for number in share.fragment_ids],
             batch_size=BATCH_ROWS,
         )
@@ -121,46 +113,11 @@ def _type_of_either(old: State, new: State, name: str) -> str:
         return find_type(old.schema, name).key
 
 
-def sql_condition(filters: Iterable[Any], schema: pa.Schema) -> tuple[list[str], list[Any]]:
-    """Spark's filters as conditions of the table, and those that Spark must apply itself."""
-    taken, left = [], []
-    for item in filters:
-        text = _condition(item, schema)
-        if text is None:
-            left.append(item)
-        else:
-            taken.append(text)
-    return taken, left
-
-
-def _condition(item: Any, schema: pa.Schema) -> str | None:
-    kind = type(item).__name__
-    path: tuple[str, ...] = getattr(item, "attribute", ())
-    if len(path) != 1:
-        return None
-    name = f"`{path[0]}`"
-    if kind == "IsNull":
-        return f"{name} IS NULL"
-    if kind == "IsNotNull":
-        return f"{name} IS NOT NULL"
-    stored = schema.field(path[0]).type
-    if kind == "In":
-        members = [literal(stored, value) for value in item.value]
-        return (
-            None
-            if not members or None in members
-            else f"{name} IN ({', '.join(map(str, members))})"
-        )
-    sign, asked = _COMPARISONS.get(kind), literal(stored, getattr(item, "value", None))
-    return None if asked is None or sign is None else f"{name} {sign} {asked}"
-
-
 def register(spark: SparkSession) -> None:
     """Make ``format("omnigraph")`` known to a session."""
-    from omnigraph.spark.source_classes import data_source
+    from omnigraph.spark.source_classes import GraphSource
 
-    pushes = spark.conf.get(PUSHDOWN_SETTING, "false") == "true"
-    spark.dataSource.register(data_source(pushes))
+    spark.dataSource.register(GraphSource)
 
 
 def refuse_writing() -> OmnigraphError:

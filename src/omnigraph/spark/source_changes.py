@@ -110,7 +110,7 @@ class ChangesPlan:
             pairs = row_pairs(store, refs[0], refs[1]).pairs
         return TypeDelta(sides[0], sides[1], pairs)
 
-    def read(self, share: Any, condition: str | None) -> Iterator[pa.RecordBatch]:
+    def read(self, share: Any) -> Iterator[pa.RecordBatch]:
         """The changes of one task."""
         import pyarrow as pa
 

@@ -32,6 +32,7 @@ from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.gather import Gathered
 from omnigraph.write.identify import Identified, identify
+from omnigraph.write.key_order import Order, Orders, possible_orders
 from omnigraph.write.load import Mode
 from omnigraph.write.rows import with_defaults
 from omnigraph.write.upsert import check_given
@@ -66,6 +67,9 @@ class Site:
     """Types whose rows are written by the step that knows the stored ones, if they have ids."""
     asking: frozenset[str] = frozenset()
     """Types with stored rows that a check may ask for: what it asks of them is noted."""
+
+    orders: Orders = field(default_factory=dict)
+    """The orders in which the input spells composite keys, where that is not ours."""
 
     @property
     def matches_edges(self) -> bool:
@@ -112,6 +116,8 @@ class Staged:
     unread: Report = field(default_factory=Report)
     broken: Report = field(default_factory=Report)
     shelves: list[Shelf] = field(default_factory=list)
+    orders: dict[str, frozenset[Order]] = field(default_factory=dict)
+    """The orders of composite keys that this part allows, where ids are not in ours."""
     asked: str | None = None
     """The object that says which stored ids this part may ask for."""
 
@@ -178,6 +184,7 @@ class Stager:
                 answer.unread,
                 strict=True,
                 make=self._ids,
+                orders=self._orders(rows),
                 names_nodes=self._site.mode == "upsert",
             )
         shelving = Shelving(self._site.buckets)
@@ -251,6 +258,20 @@ class Stager:
         wanted = rows if upsert else rows.select([CONTENT])
         shelving.add(f"fresh/{edge.key}", wanted, rows[CONTENT])
         return direct.slice(0, 0) if upsert else direct
+
+    def _orders(self, rows: Mapping[str, pa.Table]) -> Orders:
+        """The known orders. While none is known, what a piece allows is noted for the driver, who
+        has everything staged again when it is not the order of this graph."""
+        if self._site.orders:
+            return self._site.orders
+        noted, orders = self._answer.orders, {}
+        for key, table in rows.items():
+            owner = self._site.schema.type(key)
+            found = possible_orders(owner, table) if isinstance(owner, NodeType) else None
+            if found:
+                noted[key] = noted.get(key, found) & found
+                orders[key] = next(iter(found))
+        return orders
 
     def _ids(self, rows: pa.Table) -> pa.Array:
         places = rows[LINE].to_numpy()

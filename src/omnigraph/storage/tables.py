@@ -42,6 +42,7 @@ KIND_PROPERTY = "omnigraph.kind"
 ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
 FRAGMENT_SHIFT = 32  # a row's address is its fragment's id, shifted, and its offset in there
 RELOCATIONS_MAX = 3  # of one open: a second one helps only when others write from elsewhere
+DISTANCE = "_distance"  # of the column that Lance adds to what a vector search finds
 HIDDEN_PREFIX = "#"  # of columns that a table keeps but shows nobody; no property is called so
 _VERSION_MAX = 2**64 - 1
 
@@ -225,7 +226,7 @@ class PinnedTable:
         }
         with translated(f"searching {self.ref.path}"):
             return self.dataset.scanner(
-                columns=[column, "_distance"], nearest=asked, with_row_address=True
+                columns=[column, DISTANCE], nearest=asked, with_row_address=True
             ).to_table()
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:

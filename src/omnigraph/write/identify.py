@@ -1,13 +1,14 @@
 """Ids of loaded rows: derived from keys, given by the input, or made.
 
 For a keyed node the id follows from the key; an id that the input gives besides must be the same.
-The compatible reading also takes an id that spells the key differently, rewrites it, and rewrites
-the ends of edges of the same input that use it.
+An input may spell the members of composite keys in another order (``key_order``). The compatible
+reading also takes an id that spells the key differently, rewrites it, and rewrites the ends of
+edges of the same input that use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,14 @@ from omnigraph.errors import InvalidValue
 from omnigraph.ids import new_ulids
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.arrays import as_array
+from omnigraph.write.key_order import (
+    Order,
+    Orders,
+    as_given,
+    as_stored,
+    possible_orders,
+    settled_orders,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,20 +53,26 @@ def identify(
     strict: bool,
     make: Callable[[pa.Table], pa.Array] = _fresh_ids,
     names_nodes: bool = False,
+    orders: Orders | None = None,
 ) -> Identified:
     """Give every row its id; reports ids that contradict their key.
 
     ``make`` gives ids to rows that come without. ``names_nodes`` says that every node is named by
-    the input: by its key, or else by its id.
+    the input: by its key, or else by its id. ``orders`` are the orders in which the input spells
+    composite keys; without them they are found in these rows, which must then be all.
     """
     result = Identified()
+    if orders is None:
+        orders = settled_orders(schema, _possible(schema, rows), report)
     rewritten: dict[str, dict[str, str]] = {}
     for key, table in sorted(rows.items(), reverse=True):  # nodes first: edges follow their ids
         owner = schema.type(key)
         if owner.key_properties:
             assert isinstance(owner, NodeType)
-            table = _keyed(owner, table, report, strict, rewritten)
+            table = _keyed(owner, table, report, strict, rewritten, orders.get(key))
         else:
+            if isinstance(owner, EdgeType) and orders:
+                table = _in_order(owner, table, orders)
             if isinstance(owner, EdgeType) and rewritten:
                 table = _follow(owner, table, rewritten)
             if names_nodes and isinstance(owner, NodeType) and table["id"].null_count:
@@ -77,12 +92,14 @@ def _keyed(
     report: Report,
     strict: bool,
     rewritten: dict[str, dict[str, str]],
+    order: Order | None,
 ) -> pa.Table:
     import pyarrow.compute as pc
 
     given, derived = as_array(table["id"]), derive_ids(owner, table)
     table = _set(table, "id", derived)
-    other = pc.fill_null(pc.not_equal(given, derived), False)
+    expected = derived if order is None else as_given(derived, order)
+    other = pc.fill_null(pc.not_equal(given, expected), False)
     if not pc.any(other).as_py():
         return table
     if not strict:
@@ -90,6 +107,29 @@ def _keyed(
     if pc.any(other).as_py():
         problem = "given, and the key gives another id"
         report_rows(report, owner, _set(table, "id", given), "key", "id", other, problem)
+    return table
+
+
+def _possible(
+    schema: AcceptedSchema, rows: Mapping[str, pa.Table]
+) -> Iterator[tuple[str, frozenset[Order]]]:
+    """The orders of composite keys that these rows allow, where some id is in another one.
+
+    Ids that no order explains are left out: they are reported row by row.
+    """
+    for key, table in rows.items():
+        owner = schema.type(key)
+        found = possible_orders(owner, table) if isinstance(owner, NodeType) else None
+        if found:
+            yield key, found
+
+
+def _in_order(owner: EdgeType, table: pa.Table, orders: Orders) -> pa.Table:
+    """The same edges with their ends in the order that this graph has."""
+    for column, node_key in ends(owner):
+        order = orders.get(node_key)
+        if order is not None:
+            table = _set(table, column, as_stored(table[column], order))
     return table
 
 

@@ -15,6 +15,7 @@ from omnigraph.read.limits import Check
 from omnigraph.read.search.vectors import vectors_of
 from omnigraph.read.tables import CachedTable
 from omnigraph.storage.indexing import stored_indexes, vector_index
+from omnigraph.storage.tables import DISTANCE
 
 PROBES_MIN: Final = 20
 PROBED_SHARE: Final = 8
@@ -38,6 +39,8 @@ def nearest_by_index(
         return None
     if vector_index(name) not in stored_indexes(pinned):
         return None
+    if DISTANCE in pinned.schema.names:
+        return None  # a property: Lance cannot answer with a column of this name of its own
     allowed = np.zeros(table.rows, dtype=bool)
     allowed[candidates] = True
     partitions = declared.vector.partitions

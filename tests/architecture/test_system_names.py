@@ -1,0 +1,78 @@
+"""No module decides by a name alone whether a column is an end of an edge (ADR 20).
+
+``src``, ``dst``, ``from`` and ``to`` are ordinary property names on a node type. A module that needs
+the columns or the words of an edge's ends asks the type, or takes the constants of the catalog.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "omnigraph"
+COLUMNS = frozenset({"src", "dst"})
+WORDS = frozenset({"from", "to"})
+CATALOG = "schema/catalog.py"
+"""The one module that spells the columns and the words out."""
+WIRE = {
+    "schema/annotations.py": "the argument `to` of @rename_member",
+    "schema/steps.py": "the JSON of a step: what changes from what to what",
+    "query/explain.py": "the JSON of a statement that inserts an edge",
+    "cli/branch.py": "the JSON of a branch that was created",
+    "cli/diff.py": "the image of an edge: its `endpoints` are there for edges only",
+    "read/search/analyze.py": "a stop word of English",
+}
+"""Modules with `from` or `to` as a field of a format, and which."""
+
+
+def literals(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Every plain string that spells an end: its line, itself, and whether it is compared."""
+    tree = ast.parse(text)
+    compared = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for part in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in COLUMNS | WORDS:
+            yield node.lineno, str(node.value), id(node) in compared
+
+
+def findings(name: str, text: str) -> list[str]:
+    if name == CATALOG:
+        return []
+    return [
+        f"{name}:{line}: {word!r}"
+        for line, word, is_compared in literals(text)
+        if word in COLUMNS or name not in WIRE or (is_compared and name != "schema/annotations.py")
+    ]
+
+
+def test_ends_of_edges_are_asked_of_the_type() -> None:
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith("testing/"):
+            found += findings(name, path.read_text(encoding="utf-8"))
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("read/diff.py", 'ends = {n: row[n] for n in row if n in ("src", "dst")}'),
+        ("write/mutate.py", 'column = {"from": "src"}.get(name, name)'),
+        ("cli/diff.py", 'if name == "from": pass'),
+    ],
+)
+def test_a_decision_by_name_would_be_noticed(name: str, text: str) -> None:
+    assert findings(name, text)
+
+
+def test_every_exception_is_still_needed() -> None:
+    for name in WIRE:
+        assert list(literals((SOURCE / name).read_text(encoding="utf-8"))), name
