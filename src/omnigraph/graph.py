@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.errors import EntityNotFound
+from omnigraph.errors import EntityNotFound, StorageFailure
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.create import create_graph
@@ -34,6 +35,7 @@ from omnigraph.storage.columns import Fill
 from omnigraph.storage.indexing import Build
 from omnigraph.storage.locating import membership
 from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import Durability, chosen_durability
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
@@ -53,24 +55,41 @@ logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
 @told()
-def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
-    """Create a graph with the given schema text and open it."""
+def init(
+    uri: str | os.PathLike[str],
+    schema: str,
+    *,
+    actor: str | None = None,
+    durability: Durability | None = None,
+) -> Graph:
+    """Create a graph with the given schema text and open it; ``durability`` as for ``open``."""
     location = parse_location(uri)
     accepted = accept_schema(schema, mint=new_ulid)
-    return Graph(create_graph(location, accepted, actor=actor))
+    chosen = chosen_durability(durability)
+    return Graph(create_graph(location, accepted, actor=actor, durability=chosen))
 
 
 def open(
-    uri: str | os.PathLike[str], *, read_only: bool = False, blob_bases: Sequence[str] = ()
+    uri: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    blob_bases: Sequence[str] = (),
+    durability: Durability | None = None,
 ) -> Graph:
     """Open a graph; unless read-only, an older format is brought up to date and unfinished writes
     of dead processes are resolved.
 
     ``blob_bases`` are URIs below which blobs in written data may refer to bytes outside the graph.
+    With ``durability="fsync"`` a write on a local disk is acknowledged when it would survive the
+    loss of power; ``"process"`` (a crash of the process loses nothing) is the default, which
+    ``OMNIGRAPH_DURABILITY`` sets.
     """
     policy = BlobPolicy(tuple(blob_bases))
-    graph = Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=policy)
+    repository = Repository.open(parse_location(uri), durability=chosen_durability(durability))
+    graph = Graph(repository, read_only=read_only, blobs=policy)
     if not read_only:
+        with suppress(StorageFailure):  # a place without permission is refused by its first write
+            repository.objects.ensure_writable()
         graph._repository.main.migrate()
         graph.recovered_at_open = graph.recover()
     graph._reader.get_ready()
@@ -322,8 +341,10 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         return f"Graph({self.uri!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopen, (self.uri, self._read_only, self._blobs))
+        durability = self._repository.durability
+        return (_reopen, (self.uri, self._read_only, self._blobs, durability))
 
 
-def _reopen(uri: str, read_only: bool, blobs: BlobPolicy) -> Graph:
-    return Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=blobs)
+def _reopen(uri: str, read_only: bool, blobs: BlobPolicy, durability: Durability) -> Graph:
+    repository = Repository.open(parse_location(uri), durability=durability)
+    return Graph(repository, read_only=read_only, blobs=blobs)
