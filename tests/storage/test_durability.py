@@ -209,7 +209,15 @@ def test_data_is_synced_before_the_version_that_names_it_exists(tmp_path: Path) 
         "open(sys.argv[2], 'w').close()\n"
     )
     log, done = tmp_path / "trace", tmp_path / "acknowledged"
-    command = ["strace", "-f", "-y", "-e", "trace=fsync,openat,link,linkat,rename,renameat,renameat2", "-o", str(log)]
+    command = [
+        "strace",
+        "-f",
+        "-y",
+        "-e",
+        "trace=fsync,openat,link,linkat,rename,renameat,renameat2",
+        "-o",
+        str(log),
+    ]
     traced = subprocess.run(
         [*command, sys.executable, "-c", text, graph.uri, str(done)],
         check=False,

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-import omnigraph
 from tests.storage.small_disk import mounted, remount_read_only
 
+import omnigraph
 from omnigraph.errors import (
     ObjectNotFound,
     PermissionDenied,

@@ -39,6 +39,7 @@ class Expected:
     recovered: frozenset[str] = frozenset()
     copied: bool = False  # as files: its branches read those of the original
 
+
 def broken_promises(uri: str, expected: Expected = Expected()) -> list[str]:  # noqa: B008
     """Everything that is wrong with the graph, one sentence each."""
     repository = Repository.open(parse_location(uri))
