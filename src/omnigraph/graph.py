@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.actors import configured_actor
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.errors import EntityNotFound
+from omnigraph.errors import EntityNotFound, StorageFailure
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.create import create_graph
@@ -36,6 +37,7 @@ from omnigraph.storage.columns import Fill
 from omnigraph.storage.indexing import Build
 from omnigraph.storage.locating import membership
 from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects import Durability, chosen_durability
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
@@ -55,15 +57,22 @@ logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
 @told()
-def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
-    """Create a graph with the given schema text and open it.
+def init(
+    uri: str | os.PathLike[str],
+    schema: str,
+    *,
+    actor: str | None = None,
+    durability: Durability | None = None,
+) -> Graph:
+    """Create a graph with the given schema text and open it; ``durability`` as for ``open``.
 
     ``actor`` is who made it, and who later writes through this handle unless they say otherwise.
     """
     location = parse_location(uri)
     accepted = accept_schema(schema, mint=new_ulid)
     by = configured_actor() if actor is None else actor
-    return Graph(create_graph(location, accepted, actor=by), actor=by)
+    chosen = chosen_durability(durability)
+    return Graph(create_graph(location, accepted, actor=by, durability=chosen), actor=by)
 
 
 def open(
@@ -72,18 +81,24 @@ def open(
     read_only: bool = False,
     blob_bases: Sequence[str] = (),
     actor: str | None = None,
+    durability: Durability | None = None,
 ) -> Graph:
     """Open a graph; unless read-only, an older format is brought up to date and unfinished writes
     of dead processes are resolved.
 
     ``blob_bases`` are URIs below which blobs in written data may refer to bytes outside the graph.
     ``actor`` is who writes through this handle, where a write does not say (otherwise
-    ``OMNIGRAPH_ACTOR`` from the environment).
+    ``OMNIGRAPH_ACTOR`` from the environment). With ``durability="fsync"`` a write on a local disk is
+    acknowledged when it would survive the loss of power; ``"process"`` (a crash of the process loses
+    nothing) is the default, which ``OMNIGRAPH_DURABILITY`` sets.
     """
     policy = BlobPolicy(tuple(blob_bases))
     by = configured_actor() if actor is None else actor
-    graph = Graph(Repository.open(parse_location(uri)), read_only=read_only, blobs=policy, actor=by)
+    repository = Repository.open(parse_location(uri), durability=chosen_durability(durability))
+    graph = Graph(repository, read_only=read_only, blobs=policy, actor=by)
     if not read_only:
+        with suppress(StorageFailure):  # a place without permission is refused by its first write
+            repository.objects.ensure_writable()
         graph._repository.main.migrate()
         graph.recovered_at_open = graph.recover()
     graph._reader.get_ready()
@@ -349,9 +364,12 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         return f"Graph({self.uri!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopen, (self.uri, self._read_only, self._blobs, self._actor))
+        durability = self._repository.durability
+        return (_reopen, (self.uri, self._read_only, self._blobs, self._actor, durability))
 
 
-def _reopen(uri: str, read_only: bool, blobs: BlobPolicy, actor: str | None) -> Graph:
-    repository = Repository.open(parse_location(uri))
+def _reopen(
+    uri: str, read_only: bool, blobs: BlobPolicy, actor: str | None, durability: Durability
+) -> Graph:
+    repository = Repository.open(parse_location(uri), durability=durability)
     return Graph(repository, read_only=read_only, blobs=blobs, actor=actor)

@@ -21,4 +21,4 @@ def test_every_rule_has_a_test_with_its_number() -> None:
     names = re.findall(r"def test_([VXRWO])_(\d+)_", "\n".join(texts))
     found = {letter: {int(n) for kind, n in names if kind == letter} for letter in RULES}
     missing = {letter: rules - found[letter] for letter, rules in RULES.items()}
-    assert missing == dict.fromkeys(RULES, set())
+    assert missing == {key: set() for key in RULES}

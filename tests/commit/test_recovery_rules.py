@@ -141,7 +141,8 @@ def test_R_5_a_part_of_an_undone_write_is_never_taken_over(graph: Graph) -> None
     before = set(rows(again, moved))
     (forced,) = [r for r in again.repair(confirm=True, force=True) if r.type_key == moved]
     assert forced.action == "refused"
-    assert forced.error is not None and "unfinished write" in forced.error
+    assert forced.error is not None
+    assert "unfinished write" in forced.error
     assert set(rows(again, moved)) == before
     (restored,) = [r for r in again.repair(confirm=True, restore=True) if r.type_key == moved]
     assert restored.action == "restored"
@@ -277,7 +278,8 @@ def test_R_8_a_branch_that_cannot_be_opened_is_not_taken_for_a_deleted_one(graph
     fork.rename(hidden)
     again = omnigraph.open(graph.uri)
     assert "side" in again.recovered_at_open.unresolved
-    assert record.exists() and again.recoveries() == []
+    assert record.exists()
+    assert again.recoveries() == []
     hidden.rename(fork)
     (resolved,) = omnigraph.open(graph.uri).recovered_at_open.resolved
     assert resolved.action == "rolled_back"
@@ -326,7 +328,6 @@ def test_W_8_a_record_of_another_branch_is_no_cover(graph: Graph) -> None:
     with pytest.raises(Drift) as drift:
         insert(graph, "cy")
     assert drift.value.details["case"] == "uncovered"
-
 
 
 def test_W_8_drift_that_cannot_be_read_names_the_cause_and_both_ways(graph: Graph) -> None:

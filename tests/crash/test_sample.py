@@ -11,9 +11,10 @@ import omnigraph
 from omnigraph.storage.failpoints import NAMES
 from omnigraph.testing.crash import Pair
 from omnigraph.testing.crash_kinds import writer_kinds
-from omnigraph.testing.crash_matrix import all_pairs, run_matrix, sample
+from omnigraph.testing.crash_matrix import all_pairs, interrupted, run_matrix, sample
 
 SAMPLE = 57
+INTERRUPTED = 16
 SOURCE = Path(omnigraph.__file__).parent
 
 
@@ -32,6 +33,20 @@ def test_a_sample_of_pairs_converges_and_covers_every_failpoint(
     assert matrix.violations == []
     assert len(matrix.pairs) == SAMPLE
     assert set(NAMES) - matrix.failpoints == set()
+
+
+@pytest.mark.slow
+def test_W_2_a_sample_of_interrupted_pairs_converges_and_tells_the_truth(
+    pairs: list[Pair], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every pair of a write whose repetition would show, and a few of all others."""
+    telling = [pair for pair in pairs if pair.kind == "insert without a key"]
+    others = [pair for pair in pairs if pair not in telling]
+    chosen = interrupted([*telling, *sample(others, INTERRUPTED, seed=19)])
+    matrix = run_matrix(chosen, tmp_path, second_kills_max=1)
+    with capsys.disabled():
+        print(f"\ninterrupted: {matrix.describe()}")
+    assert matrix.violations == []
 
 
 def test_every_writer_kind_reaches_failpoints(pairs: list[Pair]) -> None:

@@ -32,6 +32,7 @@ def make(where: Path, seed: int, steps: int) -> Graph:
         step = chance.choices(list(STEPS), weights=list(STEPS.values()))[0]
         with suppress(ConstraintViolation, EntityNotFound, MergeConflicts):
             step(graph, chance)
+    assert graph.check().findings == []
     return graph
 
 

@@ -247,6 +247,12 @@ def another_transaction_made_the_published_version(graph: Graph) -> None:
     put(graph, replace(pin, transaction="00000000-0000-0000-0000-000000000000").to_row())
 
 
+@plants(Damage.WRONG_VERSION)
+def another_transaction_made_what_a_reset_brought_back(graph: Graph) -> None:
+    graph.reset(graph.commits()[1].commit_id, "main")
+    another_transaction_made_the_published_version(graph)
+
+
 @plants(Damage.STATE_MISSING)
 def an_older_version_that_was_not_given_up_is_missing(graph: Graph) -> None:
     path = version_file(graph, "node:City")
@@ -425,3 +431,21 @@ def test_damage_is_reported_for_the_branch_that_has_it(graph: Graph) -> None:
     put(graph, drop=(f"schema:{graph.snapshot().schema_hash}",))
     report = graph.check()
     assert {(f.branch, f.damage) for f in report.findings} == {("main", Damage.SCHEMA_MISSING)}
+
+
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_a_reset_leaves_a_healthy_graph(graph: Graph, branch: str) -> None:
+    before = graph.commits(branch)
+    graph.reset(before[1].commit_id, branch)
+    assert graph.check().findings == []
+    graph.load({"City": [{"name": "Ulm"}]}, mode="append", branch=branch)  # builds on the forks
+    graph.reset(before[2].commit_id, branch)
+    graph.cleanup(keep=1, confirm=True)
+    assert omnigraph.open(graph.uri).check().findings == []
+
+
+def test_a_reset_to_another_schema_leaves_a_healthy_graph(graph: Graph) -> None:
+    before = graph.commits()[0].commit_id
+    graph.apply_schema(SCHEMA.replace("since: I32?", "since: I32?  note: String?"))
+    graph.reset(before, "main")
+    assert graph.check().findings == []

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.storage.small_disk import mounted, remount_read_only
 
+import omnigraph
 from omnigraph.errors import (
     ObjectNotFound,
     PermissionDenied,
@@ -219,6 +220,58 @@ class TestUnsuitableFileSystems:
         monkeypatch.setattr(os, "link", None)
         store.put("a", b"one")
         assert store.get("a") == b"one"
+
+
+class TestOpeningAGraph:
+    """O-4: what cannot keep the promises is refused at open, and not by the first write."""
+
+    @pytest.fixture
+    def uri(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        uri = str(tmp_path / "g")
+        omnigraph.init(uri, "node Person { name: String @key }")
+        monkeypatch.setattr(local_files, "_probed", set())  # as in a process of its own
+        return uri
+
+    @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
+    def test_O_4_a_filesystem_without_exclusive_create_is_refused_at_open(
+        self, uri: str, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "link", refuse)
+        with pytest.raises(UnsupportedLocation, match="exclusively"):
+            omnigraph.open(uri)
+        assert omnigraph.open(uri, read_only=True).branches() == ["main"]
+
+    def test_O_4_so_is_one_without_locks(self, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        monkeypatch.setattr(local_files.fcntl, "flock", refuse)
+        with pytest.raises(UnsupportedLocation, match="lock"):
+            omnigraph.open(uri)
+
+    @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+    def test_O_4_a_place_that_may_not_be_written_to_can_still_be_opened(
+        self, uri: str, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        """Whoever only reads needs no more; the first write says what is wrong."""
+
+        def refuse(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "link", refuse)
+        graph = omnigraph.open(uri)
+        assert graph.branches() == ["main"]
+        with pytest.raises(StorageFailure), graph.write() as w:
+            w.insert("Person", {"name": "ana"})
+
+    def test_O_4_a_reader_leaves_nothing(self, uri: str, tmp_path: Path) -> None:
+        before = sorted(os.listdir(tmp_path / "g"))
+        omnigraph.open(uri, read_only=True).branches()
+        assert sorted(os.listdir(tmp_path / "g")) == before
+        assert local_files._probed == set()
 
 
 class TestThingsInTheWay:

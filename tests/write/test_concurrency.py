@@ -64,6 +64,7 @@ def test_six_processes_never_break_a_constraint(tmp_path: Path) -> None:
 
 
 def _check(graph: Any) -> None:
+    assert graph.check().findings == []
     records = [json.loads(line) for line in b"".join(graph.export()).splitlines()]
     nodes = [record["data"] for record in records if "type" in record]
     edges = [record for record in records if "edge" in record]

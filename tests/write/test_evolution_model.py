@@ -213,3 +213,4 @@ def test_a_graph_that_evolves_and_its_model_never_differ(seed: int, tmp_path: Pa
         run.compare(branch)
     for commit, model in run.past:
         assert read(run.graph, at=commit) == model.visible()
+    assert omnigraph.open(tmp_path / "g").check().findings == []

@@ -262,3 +262,4 @@ def test_a_random_history_agrees_with_the_model(tmp_path: Path, seed: int) -> No
     fresh = omnigraph.open(tmp_path / "g", read_only=True)
     for branch, head in scene.heads.items():
         assert content(fresh, branch) == scene.states[head]
+    assert fresh.check().findings == []

@@ -224,3 +224,4 @@ def test_a_graph_and_its_model_never_differ(worker: int, tmp_path: Path) -> None
             done.append(_step(rng, graph, model))
         assert _content(graph) == _model_content(model), done[-4:]
     assert len(done) >= SEQUENCES // WORKERS
+    assert graph.check().findings == []

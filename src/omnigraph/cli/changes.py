@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
@@ -162,13 +162,11 @@ def baseline(
 
 def _write_whole(out: Path, chunks: Iterable[bytes]) -> bytes:
     """Write a file by way of a temporary one; return its last chunk. One writer at a time."""
-    import fcntl
-
     temporary = out.with_name(f"{out.name}.part")
     lock = out.with_name(f"{out.name}.lock")
     try:
         with lock.open("wb") as guard:
-            fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(guard)
             try:
                 last = _write(temporary, chunks)
                 temporary.replace(out)
@@ -188,6 +186,14 @@ def _write_whole(out: Path, chunks: Iterable[bytes]) -> bytes:
             f"cannot write {out}: {error.strerror}", remedy="Check the path and the free space."
         ) from None
     return last
+
+
+def _lock(guard: IO[bytes]) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        return  # Windows: two writers of one file are not told apart
+    fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> bytes:

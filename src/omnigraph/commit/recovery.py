@@ -398,9 +398,7 @@ def _landed(record: RecoveryRecord, what: str) -> dict[str, TableOutcome]:
     return {t.key: TableOutcome(what, t.landing.version) for t in record.tables}
 
 
-def _from_mark(
-    state: ManifestState, mark: Row
-) -> tuple[Commit | None, dict[str, TableOutcome]]:
+def _from_mark(state: ManifestState, mark: Row) -> tuple[Commit | None, dict[str, TableOutcome]]:
     """What an earlier resolver did, as the mark it published says."""
     commit_id = mark.metadata.get("commit_id")
     commit = None if commit_id is None else find_commit(state, commit_id)

@@ -239,7 +239,7 @@ class WriteTransaction:
             log.warning("the interrupted write %s waits: %r", record.operation_id, second)
             certain = flight.aborted and not flight.publishing
             if flight.moved and (isinstance(second, OutcomeUnknown) or not certain):
-                outcome.undecided(record.commit and record.commit.commit_id)
+                outcome.undecided(None if record.commit is None else record.operation_id)
 
     def _require_live(self, branch: Branch) -> None:
         """A branch may have been deleted while the write was prepared; its files may be gone."""
@@ -301,9 +301,7 @@ class WriteTransaction:
             )
         hit("record.after_delete")
 
-    def _undo(
-        self, branch: Branch, record: RecoveryRecord, flight: _Flight
-    ) -> Commit | None:
+    def _undo(self, branch: Branch, record: RecoveryRecord, flight: _Flight) -> Commit | None:
         """After a failure between A and C: leave the branch as it was.
 
         Returns the commit if it turns out that only an answer was lost and the write is visible.
@@ -313,7 +311,11 @@ class WriteTransaction:
             flight.holding.prove()
             if flight.moved:
                 resolution = self.recovery.resolve_own(branch, record, aborted=flight.aborted)
-                return resolution.commit if resolution.action is Action.ROLLED_FORWARD else None
+                if resolution.action is not Action.ROLLED_FORWARD:
+                    return None
+                commit = resolution.commit
+                outcome.committed(None if commit is None else commit.commit_id)
+                return commit
             self.recovery.pending.remove(pending)
             return None
         except OwnershipLost as lost:

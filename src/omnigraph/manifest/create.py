@@ -33,7 +33,7 @@ from omnigraph.storage.arrow_schema import table_schema
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance_errors import AmbiguousOutcome, TableExists, TableNotFound
 from omnigraph.storage.locations import Location
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.objects import Durability, ObjectStore
 from omnigraph.storage.paths import table_path
 from omnigraph.storage.tables import operation_properties
 
@@ -49,9 +49,10 @@ def create_graph(
     *,
     actor: str | None = None,
     objects: ObjectStore | None = None,
+    durability: Durability = "process",
 ) -> Repository:
     """Create a graph with this schema; refuses, and changes nothing, where one exists."""
-    repository = Repository(location, objects=objects)
+    repository = Repository(location, objects=objects, durability=durability)
     if repository.was_created():
         raise _exists(location)
     repository.objects.ensure_writable()
@@ -86,7 +87,7 @@ def create_graph(
         _tell_whether_created(repository, commit)
         raise
     outcome.committed(commit.commit_id)
-    return Repository.open(location, objects=objects)
+    return Repository.open(location, objects=objects, durability=durability)
 
 
 def _tell_whether_created(repository: Repository, commit: Commit) -> None:

@@ -25,7 +25,7 @@ from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.lance_errors import TableNotFound
 from omnigraph.storage.locations import Location
-from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.objects import Durability, ObjectStore, open_objects
 from omnigraph.storage.tables import TableStore
 
 
@@ -38,6 +38,7 @@ class Repository:
         *,
         objects: ObjectStore | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        durability: Durability = "process",
     ) -> None:
         if location.scheme == "memory":
             raise UnsupportedLocation(
@@ -46,8 +47,11 @@ class Repository:
             )
         self.location = location
         self.clock = clock
-        self.objects = objects if objects is not None else open_objects(location)
-        self.tables = TableStore(location, self.objects)
+        self.durability: Durability = durability
+        if objects is None:
+            objects = open_objects(location, durability=durability)
+        self.objects = objects
+        self.tables = TableStore(location, self.objects, durability)
         self._graph_id: str | None = None
         self._manifests: dict[str, Manifest] = {}
         self._purged = PurgedPlaces()
@@ -60,9 +64,10 @@ class Repository:
         *,
         objects: ObjectStore | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        durability: Durability = "process",
     ) -> Repository:
         """Open an existing graph, or say what is there instead."""
-        repository = cls(location, objects=objects, clock=clock)
+        repository = cls(location, objects=objects, clock=clock, durability=durability)
         try:
             repository.manifest(MAIN_BRANCH).current()
         except TableNotFound as error:

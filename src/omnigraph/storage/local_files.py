@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import random
 import stat
@@ -19,6 +18,11 @@ from collections.abc import Iterator
 
 from omnigraph.errors import UnsupportedLocation
 
+try:
+    import fcntl
+except ImportError:  # Windows: graphs on object stores work, a local directory is refused
+    fcntl = None  # type: ignore[assignment]
+
 LOCK_NAME = ".objects.lock#0"
 LOCK_WAIT_S = 30.0  # as long as a request to a store on the network may take
 LOCK_POLL_S = 0.002
@@ -27,6 +31,9 @@ _NO_EXCLUSIVE_CREATE = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL, errno.EXDEV}
 )
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)  # Windows has no such flag, and inherits nothing
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 
 _probed: set[str] = set()
 
@@ -38,7 +45,9 @@ def locked(root: str) -> Iterator[None]:
     The file is never removed, so two holders can never lock two different files of that name. A
     holder needs it for one small write; one that was stopped in it must not stop everybody else.
     """
-    handle = os.open(os.path.join(root, LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    if fcntl is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    handle = os.open(os.path.join(root, LOCK_NAME), os.O_RDWR | os.O_CREAT | _CLOEXEC, 0o666)
     try:
         _lock(handle)
         try:
@@ -83,7 +92,7 @@ def probe(root: str) -> None:
         return
     _make_directories(root)
     first, second = (os.path.join(root, f".probe-{uuid.uuid4().hex}#{n}") for n in (0, 1))
-    os.close(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    os.close(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o666))
     try:
         _require_exclusive_create(root, first, second)
         _require_locks(root)
@@ -131,7 +140,7 @@ def write_durably(path: str, data: bytes, *, exclusive: bool) -> None:
     directory = os.path.dirname(path)
     made = _make_directories(directory)
     temporary = os.path.join(directory, f".put-{uuid.uuid4().hex}#0")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o666)
     try:
         try:
             with os.fdopen(handle, "wb") as file:
@@ -150,9 +159,18 @@ def write_durably(path: str, data: bytes, *, exclusive: bool) -> None:
             sync_directory(changed)
 
 
+def sync_file(path: str) -> None:
+    """Make the content of a file survive power loss, whoever wrote it."""
+    handle = os.open(path, os.O_RDONLY | _CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def sync_directory(path: str) -> None:
     """Make the names in a directory survive power loss."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    handle = os.open(path, os.O_RDONLY | _DIRECTORY | _CLOEXEC)
     try:
         os.fsync(handle)
     finally:

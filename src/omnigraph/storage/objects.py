@@ -13,10 +13,11 @@ winner; only objects exist (no directories, no files in the making); a missing o
 from __future__ import annotations
 
 import builtins
+import os
 import re
 from datetime import datetime
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast, get_args
 
 from omnigraph.errors import InvalidInput
 from omnigraph.frozen import frozen
@@ -31,6 +32,7 @@ PATHS_MAX = 1_024
 
 # "process": a crash of the process loses nothing. "fsync": neither does the loss of power.
 Durability = Literal["process", "fsync"]
+DURABILITY_VARIABLE = "OMNIGRAPH_DURABILITY"
 
 _RESERVED_SEGMENT = re.compile(r"#\d+$")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -102,6 +104,18 @@ def open_objects(
     if options is None:
         options = location.storage_options()
     return ObstoreObjects(location, options, durability)
+
+
+def chosen_durability(asked: str | None) -> Durability:
+    """What was asked for, else what the environment says, else ``process``."""
+    named = asked if asked is not None else os.environ.get(DURABILITY_VARIABLE) or "process"
+    for known in get_args(Durability):
+        if named == known:
+            return cast("Durability", known)
+    source = "durability" if asked is not None else DURABILITY_VARIABLE
+    raise InvalidInput(
+        f"{source} is {named!r}", remedy=f"Use one of {', '.join(get_args(Durability))}."
+    )
 
 
 @lru_cache(maxsize=PATHS_MAX)

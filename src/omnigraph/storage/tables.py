@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import Contention, CorruptData, Drift
 from omnigraph.frozen import frozen
+from omnigraph.storage.durable import TableSync
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.fingerprints import Fingerprints
 from omnigraph.storage.lance_errors import CommitRefused, translate, translated
 from omnigraph.storage.lance_session import lance_session
 from omnigraph.storage.locations import Location
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.objects import Durability, ObjectStore
 from omnigraph.storage.relocation import foreign_root, moved, relocate
 from omnigraph.storage.written import require_whole
 
@@ -50,6 +51,11 @@ _VERSION_MAX = 2**64 - 1
 def operation_properties(operation_id: str, kind: str) -> dict[str, str]:
     """What every table transaction of a write carries: recovery knows it again by this."""
     return {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: kind}
+
+
+def version_file(version: int) -> str:
+    """The name of the file that makes a version; names count down."""
+    return f"{_VERSION_MAX - version:020d}.manifest"
 
 
 @frozen
@@ -240,8 +246,12 @@ class PinnedTable:
 class TableStore:
     """The tables of one graph location. Thread-safe; handles are shared and immutable."""
 
-    def __init__(self, location: Location, objects: ObjectStore) -> None:
+    def __init__(
+        self, location: Location, objects: ObjectStore, durability: Durability = "process"
+    ) -> None:
         self.location = location
+        synced = durability == "fsync" and location.is_local
+        self._sync = TableSync(location.path) if synced else None
         self.objects = objects
         self.counters = Counters()
         self.relocates = False  # whether forks that name another location may be changed
@@ -275,9 +285,7 @@ class TableStore:
     def has_version(self, ref: TableRef) -> bool:
         """Whether this version exists: one small request, no listing."""
         self.counters.probes += 1
-        return self.objects.exists(
-            f"{ref.dataset_path}/_versions/{_VERSION_MAX - ref.version:020d}.manifest"
-        )
+        return self.objects.exists(f"{ref.dataset_path}/_versions/{version_file(ref.version)}")
 
     def newest_from(self, known: TableRef) -> TableRef:
         """The newest version, given one that exists: gallop forward, then bisect."""
@@ -357,15 +365,21 @@ class TableStore:
                 hit("create.after_files")
             operation = LanceOperation.Overwrite(schema, fragments)
             require_whole(self.location.child(path), operation, {})
+            where = self.location.child(path).path
+            if self._sync is not None:
+                self._sync.before_commit(where, operation, {})
+            transaction = Transaction(0, operation, transaction_properties=dict(properties))
             self.counters.commits += 1
             dataset = LanceDataset.commit(
                 uri,
-                Transaction(0, operation, transaction_properties=dict(properties)),
+                transaction,
                 storage_options=options,
                 enable_stable_row_ids=True,
                 enable_v2_manifest_paths=True,
                 max_retries=0,
             )
+            if self._sync is not None:
+                self._sync.after_commit(where, version_file(int(dataset.version)), transaction)
         return self._keep(TableRef(path, None, int(dataset.version)), dataset)
 
     def commit(self, staged: StagedWrite) -> PinnedTable:
@@ -399,6 +413,9 @@ class TableStore:
         where = self.location.child(staged.ref.dataset_path)
         with translated(f"checking what was written to {staged.ref.path}"):
             require_whole(where, staged.transaction.operation, pinned.fragments)
+            if self._sync is not None:
+                operation = staged.transaction.operation
+                self._sync.before_commit(where.path, operation, pinned.fragments)
         self.counters.commits += 1
         with translated(f"committing {staged.ref.path}", committing=True):
             dataset = LanceDataset.commit(
@@ -407,6 +424,9 @@ class TableStore:
                 max_retries=0,
                 storage_options=self.location.storage_options() or None,
             )
+            if self._sync is not None:
+                made = version_file(int(dataset.version))
+                self._sync.after_commit(where.path, made, staged.transaction)
         return self._keep(staged.ref.at(int(dataset.version)), dataset)
 
     def fork(self, ref: TableRef, name: str) -> TableRef:
@@ -419,6 +439,8 @@ class TableStore:
                 reference=ref.version if ref.branch is None else (ref.branch, ref.version),
                 storage_options=self.location.storage_options() or None,
             )
+            if self._sync is not None:
+                self._sync.after_fork(self.location.child(ref.path).path, name)
         hit("fork.after_ref")
         return TableRef(ref.path, name, ref.version)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from omnigraph.errors import StorageFull
 from omnigraph.storage.locations import Location
@@ -31,20 +31,37 @@ def require_whole(dataset: Location, operation: Any, known: Mapping[int, Any]) -
     """
     if not dataset.is_local:
         return
+    for file in added_files(operation, known):
+        if file.deleted_rows is None:
+            _require_size(dataset, file.name, file.size)
+        else:
+            _require_deletion(dataset, file.name, file.deleted_rows)
+
+
+class AddedFile(NamedTuple):
+    """A file that an operation names and no version before it did, relative to the dataset."""
+
+    name: str
+    size: int | None
+    deleted_rows: int | None = None  # of a deletion file, whose size Lance does not record
+
+
+def added_files(operation: Any, known: Mapping[int, Any]) -> Iterator[AddedFile]:
+    """The data, deletion and index files that an operation adds to a dataset's own."""
     for fragment in added_fragments(operation):
         before = known.get(fragment.id)
         if before is fragment:
             continue  # listed only to make the commit strict
         for file in fragment.files:
             if file.base_id is None and (before is None or file not in before.files):
-                _require_size(dataset, f"data/{file.path}", file.file_size_bytes)
+                yield AddedFile(f"data/{file.path}", file.file_size_bytes)
         deletion = fragment.deletion_file
         seen = before is not None and before.deletion_file == deletion
         if deletion is not None and deletion.base_id is None and not seen:
-            _require_deletion(dataset, deletion.path(fragment.id), deletion.num_deleted_rows)
+            yield AddedFile(deletion.path(fragment.id), None, deletion.num_deleted_rows)
     for index in getattr(operation, "new_indices", None) or ():
         for file in (index.files or ()) if index.base_id is None else ():
-            _require_size(dataset, f"_indices/{index.uuid}/{file.path}", file.size_bytes)
+            yield AddedFile(f"_indices/{index.uuid}/{file.path}", file.size_bytes)
 
 
 def deletions_are_whole(name: str, data: bytes, count: int) -> bool:

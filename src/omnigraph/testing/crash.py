@@ -82,6 +82,7 @@ class Scene:
     before: frozenset[str]
     left: frozenset[str]
     told: str | None = None
+    copied: bool = False
     bystander: Graph | None = field(default=None, compare=False)  # open since before the kill
 
     @property
@@ -94,7 +95,7 @@ class Scene:
             if os.path.exists(self.uri):
                 shutil.copytree(self.uri, place)
                 relocate(open_objects(parse_location(place)))
-            return replace(self, uri=place, bystander=None)
+            return replace(self, uri=place, copied=True, bystander=None)
         return stop_writer(self.pair, place)
 
 
@@ -135,10 +136,10 @@ def stop_writer(pair: Pair, uri: str) -> Scene:
     arguments = ["write", uri, pair.kind, "0"]
     if pair.action == "kill":
         _kill(arguments, pair.failpoint, pair.nth)
-        return Scene(pair, uri, before, frozenset(pending_operations(uri)), None, bystander)
+        return Scene(pair, uri, before, frozenset(pending_operations(uri)), bystander=bystander)
     told = _interrupt(arguments, pair.failpoint, pair.nth)
     left = frozenset(pending_operations(uri) | audited_operations(uri))
-    return Scene(pair, uri, before, left, told, bystander)
+    return Scene(pair, uri, before, left, told, bystander=bystander)
 
 
 def converge(scene: Scene) -> Trial:
@@ -248,7 +249,7 @@ def _reading(scene: Scene, when: str) -> list[str]:
 def _writing_on(scene: Scene, graph: Graph | None, *, recovered: bool = True) -> list[str]:
     """After recovery: the promises hold, the write can be repeated, and another one follows."""
     kind, target = scene.kind, Target(scene.uri)
-    expected = Expected(scene.before, scene.left)
+    expected = Expected(scene.before, scene.left, scene.copied)
     found: list[str] = []
     done = False
     if graph is not None:

@@ -5,7 +5,8 @@
 
 Which failpoints are armed is in the environment (see ``omnigraph.storage.failpoints``). The line
 says how often each armed failpoint was reached, and the code of the error if the step ended in one
-of ours; after an interrupt also what the exception told of the write. A killed child prints nothing.
+of ours; after an interrupt also what the exception told of the write. A killed child prints
+nothing.
 """
 
 from __future__ import annotations

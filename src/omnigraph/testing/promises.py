@@ -2,7 +2,8 @@
 
 ``broken_promises`` opens the graph read-only and returns what is wrong with it, in words; an empty
 list means that every table of every branch is where the manifest says, no write is left in flight,
-history is one line from one genesis, every edge has both ends, and every constraint holds.
+history is one line from one genesis, every edge has both ends, every constraint holds, and ``fsck``
+finds no damage.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from omnigraph.manifest.history import list_commits
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.schemas import load_schema
+from omnigraph.read.fsck import check_graph
+from omnigraph.read.fsck.findings import Damage
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.paths import RECOVERY_PREFIX
 
@@ -34,6 +37,7 @@ class Expected:
 
     acknowledged: frozenset[str] = frozenset()
     recovered: frozenset[str] = frozenset()
+    copied: bool = False  # as files: its branches read those of the original
 
 
 def broken_promises(uri: str, expected: Expected = Expected()) -> list[str]:  # noqa: B008
@@ -49,6 +53,7 @@ def broken_promises(uri: str, expected: Expected = Expected()) -> list[str]:  # 
         found += _tables(repository, branch)
         found += _edges(repository, branch)
         found += _constraints(repository, branch)
+    found += _damage(repository, copied=expected.copied)
     found += [f"acknowledged commit {c} is gone" for c in expected.acknowledged - set(commits)]
     return found + list(_audit(read_audit(repository.tables), expected.recovered, commits))
 
@@ -75,6 +80,13 @@ def commit_ids(uri: str, *, main_only: bool = False) -> frozenset[str]:
         for branch in branches
         for commit in list_commits(repository.manifest(branch).current())
     )
+
+
+def _damage(repository: Repository, *, copied: bool) -> Iterator[str]:
+    """What ``fsck`` reports: no operation may leave a graph that it dislikes."""
+    for finding in check_graph(repository).findings:
+        if not (copied and finding.damage is Damage.READS_ELSEWHERE):
+            yield f"fsck: {finding}"
 
 
 def _records_left(repository: Repository) -> Iterator[str]:

@@ -127,7 +127,8 @@ def _require_decided(
     Nobody can say which versions are its doing: what looks like a change from outside may be half
     of it.
     """
-    problems = [*transaction.recovery.pending.unreadable(branch.incarnation).values()]
+    unreadable = transaction.recovery.pending.unreadable(branch.incarnation)
+    problems: list[OmnigraphError] = [*unreadable.values()]
     if not problems and resolve:
         recovered = Operator(repository, transaction.recovery).recover()
         problems += filter(None, [recovered.unresolved.get(branch.name)])
@@ -213,7 +214,7 @@ def _act(
 
 
 def _require_foreign(pin: TablePin, drift: TableDrift) -> None:
-    """Refuse to publish what an unfinished write of ours moved: it is a part of that write (R-5)."""
+    """Refuse to publish what an unfinished write of ours moved: it is a part of it (R-5)."""
     ours = sorted(operation for operation in drift.operations() if operation is not None)
     if ours:
         raise Drift(
