@@ -56,7 +56,7 @@ def set_defaults(owner: NodeType | EdgeType, row: Row) -> None:
 def with_defaults(
     owner: NodeType | EdgeType, rows: pa.Table, given: Callable[[str], Any] | None = None
 ) -> pa.Table:
-    """The same for many; with ``given`` only where it marks the nulls of a property, and in keys."""
+    """The same for many; with ``given`` only where it marks nulls of a property, and in keys."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
