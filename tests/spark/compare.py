@@ -23,9 +23,10 @@ def outcome(graph: Graph, data: Any, **options: Any) -> Any:
     except OmnigraphError as error:
         assert len(graph.commits()) == commits
         return error.code, error.details.get("total"), _violations(error)
-    assert len(graph.commits()) == commits + 1
-    assert result.commit is not None
-    return result.nodes, result.edges, content(graph)
+    assert len(graph.commits()) == commits + (result.commit is not None)
+    assert result.commit is not None or options["mode"] == "upsert"
+    took = result.values_nulled, result.edges_repeated
+    return result.nodes, result.edges, took, result.commit is None, content(graph)
 
 
 def content(graph: Graph) -> list[str]:

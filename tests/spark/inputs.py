@@ -5,6 +5,7 @@ A seed decides everything, so a failure can be repeated.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from dataclasses import dataclass
@@ -61,11 +62,13 @@ def random_load(seed: int) -> RandomLoad:
     stored += [_edge("Knows", people[n], people[n - 1], f"k{n}") for n in range(5)]
     stored += [_edge("Sits", people[n], rooms[n], f"s{n}", since=n) for n in range(3)]
     stored += [_edge("About", "n1", "p0", "a1")]
-    mode = chance.choice(["append", "merge", "overwrite"])
+    mode = chance.choice(["append", "merge", "upsert", "upsert", "overwrite"])
     faulty = chance.random() < 0.6
     records = [_record(chance, faulty, mode) for _ in range(chance.randint(0, 25))]
     if not faulty:
         records = _distinct(records)
+    if mode == "upsert":
+        records = _partial(chance, records + chance.sample(stored, 6), faulty)
     lines = [json.dumps(record) for record in records]
     if faulty and chance.random() < 0.3:
         lines.insert(chance.randint(0, len(lines)), chance.choice(_UNREADABLE))
@@ -135,6 +138,29 @@ def _record(chance: random.Random, faulty: bool, mode: str) -> dict[str, Any]:
         room = '["d","1"]' if not faulty or chance.random() < 0.8 else '["d","9"]'
         return _edge(kind, known if faulty else "p4", room, id, since=number + 10)
     return _edge(kind, f"n{chance.randint(0, 2)}", known, id)
+
+
+def _partial(
+    chance: random.Random, records: list[dict[str, Any]], faulty: bool
+) -> list[dict[str, Any]]:
+    """Records that give only some values, some of them null, and some of them again."""
+    again = [copy.deepcopy(chance.choice(records)) for _ in range(chance.randint(0, 4))]
+    records = [*copy.deepcopy(records), *again]
+    chance.shuffle(records)
+    for record in records:
+        data = record["data"]
+        if record.get("type") == "Note" and not (faulty and chance.random() < 0.1):
+            data.setdefault("id", f"n{chance.randint(0, 12)}")
+        for name in ("age", "level", "born", "label", "tags", "at", "v", "since"):
+            if name in data and chance.random() < 0.4:
+                data[name] = None
+            if name in data and chance.random() < 0.4:
+                del data[name]
+        if faulty and "text" in data and chance.random() < 0.3:
+            chance.choice([lambda d: d.pop("text"), lambda d: d.update(text=None)])(data)
+        if "edge" in record and chance.random() < 0.3:
+            data.pop("id", None)
+    return records
 
 
 def _distinct(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

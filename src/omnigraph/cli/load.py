@@ -9,7 +9,7 @@ import omnigraph
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
 from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call, Noun, command
-from omnigraph.cli.output import Result, columns
+from omnigraph.cli.output import Result, columns, warn
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from omnigraph.write.load import LoadResult, Mode
 
 app = Noun("Load data.", single=True)
-_MODES = ("append", "merge", "overwrite")
+_MODES = ("append", "merge", "upsert", "overwrite")
 
 
 @command(app, data_verb("load"))
@@ -138,12 +138,27 @@ def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
     return omnigraph.open(location.uri)
 
 
+def _warn_of_losses(result: LoadResult) -> None:
+    """A merge replaces whole entities and adds every edge without id: say what that did."""
+    if result.values_nulled:
+        warn(
+            f"{result.values_nulled} stored values became null, because the input does not give "
+            "them; --mode upsert keeps them"
+        )
+    if result.edges_repeated:
+        warn(
+            f"{result.edges_repeated} edges were added beside equal ones; --mode upsert does not "
+            "add them"
+        )
+
+
 def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> Result:
     """What a load did, in both forms, and how long it took."""
     rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
     rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
-    commit = "" if result.commit is None else f"; commit {result.commit.commit_id}"
-    total = f"loaded {result.total} entities into {result.branch}{commit}"
+    commit = "nothing changed" if result.commit is None else f"commit {result.commit.commit_id}"
+    total = f"loaded {result.total} entities into {result.branch}; {commit}"
+    _warn_of_losses(result)
     if result.quarantined:
         total += f"; {result.quarantined} set aside"
     if seconds is not None:

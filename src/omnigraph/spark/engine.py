@@ -105,7 +105,8 @@ def _size(source: Any) -> int:
         except OmnigraphError:
             return 0  # the load itself says what is wrong
         return sum(os.path.getsize(file.path) for file in files if file.is_local and file.path)
-    return int(getattr(source, "nbytes", 0))
+    size = getattr(source, "nbytes", 0)
+    return size if isinstance(size, int) else 0  # a column of a frame may be called so
 
 
 def _steps(progress: Callable[[Progress], None] | None) -> Callable[[Step], None] | None:

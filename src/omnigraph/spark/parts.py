@@ -17,6 +17,7 @@ from typing import IO, Any, Final, Literal, cast
 
 from omnigraph.errors import InvalidInput, NotAvailable
 from omnigraph.schema import AcceptedSchema
+from omnigraph.write.frames import as_table, is_tabular, require_type
 from omnigraph.write.gather import Gathered
 from omnigraph.write.load import LoadSpec
 from omnigraph.write.ndjson import StrictReader
@@ -96,8 +97,6 @@ def _divide(
     part_bytes: int,
     found: list[Part],
 ) -> None:
-    import pyarrow as pa
-
     if isinstance(source, Mapping):
         for name, inner in source.items():
             _divide(spec, inner, name, schema, part_bytes, found)
@@ -107,8 +106,8 @@ def _divide(
     elif isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
         found += _of_file(spec, from_bytes(data), type_name, schema, part_bytes, data)
-    elif isinstance(source, pa.Table | pa.RecordBatch):
-        found.append(_of_table(source, type_name, schema))
+    elif is_tabular(source):
+        found.append(_of_table(spec, source, type_name, schema))
     else:
         raise InvalidInput(
             f"a load on Spark cannot read from {type(source).__name__}",
@@ -169,19 +168,17 @@ def _row_groups(whole: Part, part_bytes: int) -> list[Part]:
     return parts or [replace(whole, end=0)]
 
 
-def _of_table(source: Any, type_name: str | None, schema: AcceptedSchema) -> Part:
+def _of_table(spec: LoadSpec, source: Any, type_name: str | None, schema: AcceptedSchema) -> Part:
     import pyarrow as pa
 
-    if type_name is None:
-        raise InvalidInput(
-            "a table needs the name of its type", remedy="Pass type= or a mapping of types."
-        )
+    name = require_type(source, type_name)
+    owner = find_type(schema, name)
+    table = as_table(source, owner, spec.columns)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, source.schema) as writer:
-        writer.write(source)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
     data = sink.getvalue().to_pybytes()
-    key = find_type(schema, type_name).key
-    return Part(0, f"<{type_name}>", None, data, "arrow", key, len(data))
+    return Part(0, f"<{name}>", None, data, "arrow", owner.key, len(data))
 
 
 # -- reading, on an executor -----------------------------------------------------------------------

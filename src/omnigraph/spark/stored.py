@@ -34,8 +34,8 @@ machine of a few cores still divides a table of some million rows evenly."""
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A table to shelve: some columns of a type, divided by one of them, by a unique tuple or by the
-    content of edges.
+    """A table to shelve: some columns of a type, divided by one of them, by a unique tuple or by
+    the content of edges.
 
     ``located`` adds where each row is stored.
     """

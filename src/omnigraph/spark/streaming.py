@@ -42,7 +42,7 @@ def stream_writer(
     if mode == "overwrite":
         raise InvalidInput(
             "a stream cannot overwrite: every batch would replace the one before it",
-            remedy="Use append, or merge for rows that may come again.",
+            remedy="Use append, or upsert for rows that may come again.",
         )
 
     if is_connect(frame.sparkSession):

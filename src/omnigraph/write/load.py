@@ -22,6 +22,7 @@ from omnigraph.schema import EdgeType
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
 from omnigraph.write.committing import Attempt, Committer, Outcome, WriteOptions
+from omnigraph.write.frames import as_table, is_tabular, require_type
 from omnigraph.write.gather import Gathered
 from omnigraph.write.identify import identify
 from omnigraph.write.load_image import Met, merged, upserted
@@ -39,7 +40,8 @@ Mode = Literal["append", "merge", "upsert", "overwrite"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
 
 LoadSource = Any
-"""A path, a glob, bytes, an Arrow table, an iterable of records, or a mapping of types to those."""
+"""A path, a glob, bytes, a table (Arrow, pandas, polars, …), an iterable of records, or a mapping
+of types to those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +225,6 @@ class Load:
             self._broken = broken
 
     def _read_source(self, source: LoadSource, type_name: str | None) -> None:
-        import pyarrow as pa
-
         if isinstance(source, str | os.PathLike):
             for file in find_files(source):
                 self._read_file(file, type_name)
@@ -233,18 +233,17 @@ class Load:
         elif isinstance(source, Mapping):
             for name, inner in source.items():
                 self._read_source(inner, name)
-        elif isinstance(source, pa.Table | pa.RecordBatch):
-            self._gathered.begin_file(f"<{_required(type_name)}>")
-            owner = find_type(self._schema, _required(type_name))
-            batch = isinstance(source, pa.RecordBatch)
-            table = pa.Table.from_batches([source]) if batch else source
-            read_table(self._gathered, owner, table, self._spec.columns)
+        elif is_tabular(source):
+            name = require_type(source, type_name)
+            self._gathered.begin_file(f"<{name}>")
+            owner, columns = find_type(self._schema, name), self._spec.columns
+            read_table(self._gathered, owner, as_table(source, owner, columns), columns)
         elif isinstance(source, Iterable):
             self._read_records(source, type_name)
         else:
             raise InvalidInput(
                 f"cannot load from {type(source).__name__}",
-                remedy="Give a path, bytes, an Arrow table, records, or a mapping of types.",
+                remedy="Give a path, bytes, a table or frame, records, or a mapping of types.",
             )
 
     def _read_file(self, file: SourceFile, type_name: str | None) -> None:
@@ -375,11 +374,3 @@ def _wrapped(kind: str, name: str, values: Any) -> Any:
     outside = {field: values[field] for field in words if field in values}
     data = {field: value for field, value in values.items() if field not in outside}
     return {"edge": name, **outside, "data": data}
-
-
-def _required(type_name: str | None) -> str:
-    if type_name is None:
-        raise InvalidInput(
-            "a table needs the name of its type", remedy="Pass type= or a mapping of types."
-        )
-    return type_name

@@ -99,11 +99,16 @@ class WriteMethods(Forgetting):
         engine: str | None = None,
         quarantine: str | os.PathLike[str] | None = None,
     ) -> LoadResult:
-        """Load records as one commit: ``append`` (strict insert), ``merge`` (upsert by id) or
-        ``overwrite`` (replace every type that occurs in the input).
+        """Load records as one commit, or none where an upsert changes nothing.
+
+        ``mode`` is ``append`` (only new entities), ``upsert`` (set what is given, keep the rest; an
+        edge without id is the one with the same ends and equal properties), ``merge`` (replace
+        whole entities by id; an edge without id is always a new one) or ``overwrite`` (replace
+        every type that occurs in the input).
 
         ``source`` is a path, directory, glob or URI (NDJSON, Parquet or CSV, also compressed),
-        bytes, an Arrow table, an iterable of records, or a mapping of type names to any of these.
+        bytes, a table (Arrow, pandas, polars, or whatever else hands over Arrow columns), an
+        iterable of records, or a mapping of type names to any of these.
         Tables need ``type`` and may rename ``columns``. With ``from_`` a missing branch is created
         from that one. ``upkeep=False`` leaves compaction and indexes to a later write. ``engine``
         is ``auto`` (small input in process, large input and DataFrames on Spark), ``spark`` or

@@ -41,6 +41,8 @@ def accept_given(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
             row[name] = declared.default_stored
         else:
             row[name] = accept_value(owner, name, value)
+    for name in owner.key_properties:
+        row.setdefault(name, owner.properties[name].default_stored)
     return row
 
 
@@ -54,7 +56,7 @@ def set_defaults(owner: NodeType | EdgeType, row: Row) -> None:
 def with_defaults(
     owner: NodeType | EdgeType, rows: pa.Table, given: Callable[[str], Any] | None = None
 ) -> pa.Table:
-    """The same for many; with ``given`` only where it marks the nulls of a property."""
+    """The same for many; with ``given`` only where it marks nulls of a property, and in keys."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -65,7 +67,7 @@ def with_defaults(
         default = column_array(declared.type, [declared.default_stored])[0]
         column = rows[name]
         filled = pc.fill_null(column, default)
-        if given is not None:
+        if given is not None and name not in owner.key_properties:
             filled = pc.if_else(pa.array(given(name)), filled, column)
         rows = rows.set_column(at, name, filled)
     return rows

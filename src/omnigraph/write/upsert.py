@@ -116,7 +116,8 @@ def given_mask(owner: NodeType | EdgeType, rows: pa.Table, name: str) -> Mask:
 
 def check_given(owner: NodeType | EdgeType, rows: pa.Table, named: Any, report: Report) -> None:
     """Required properties have values, as far as it can be said before stored rows are known: no
-    row gives null for one, and rows that are not ``named`` (None: all are) have them all."""
+    row gives null for one, all have their keys, and rows that are not ``named`` (None: all are)
+    have everything."""
     import numpy as np
     import pyarrow as pa
 
@@ -124,6 +125,8 @@ def check_given(owner: NodeType | EdgeType, rows: pa.Table, named: Any, report: 
         if declared.type.nullable or not rows[name].null_count:
             continue
         wrong = nulled_mask(owner, rows, name)
+        if name in owner.key_properties:
+            wrong |= True
         if named is not None and declared.default is None:
             wrong |= ~np.asarray(as_array(named))
         wrong &= np.asarray(as_array(rows[name]).is_null())
