@@ -93,7 +93,23 @@ class TestMerge:
         change_main(graph)
         done = inline("branch", "merge", "dev", "--uri", graph.uri, "--dry-run")
         assert done.code == 1
-        assert "conflict divergent_update: node Person 'ana'" in done.out
+        first, second, *values = done.out.splitlines()
+        assert first == "cannot merge dev into main: 1 conflict"
+        assert second.startswith("conflict divergent_update: node Person 'ana'")
+        assert values[0] == "    age: base 30, ours 99, theirs 31"
+        assert "merged" not in done.out
+        told = inline("branch", "merge", "dev", "--uri", graph.uri, "--dry-run", "--json").json
+        assert told["outcome"] == "conflicts"
+
+    def test_remedies_name_what_was_not_tried(self, inline: Program, graph: Graph) -> None:
+        change_main(graph)
+        for level in ("property", "entity"):
+            flags = ("--level", level, "--json")
+            done = inline("branch", "merge", "dev", "--uri", graph.uri, *flags)
+            assert "--strategy" in done.json["remedy"]
+            assert (
+                "--level" not in done.json["remedy"]
+            )  # it would not help: one property is at odds
 
     def test_conflicts_can_be_resolved_from_a_file(
         self, inline: Program, graph: Graph, tmp_path: Path

@@ -30,7 +30,8 @@ from tests.write.merge_model import (
 )
 from tests.write.test_three_way import contested
 
-from omnigraph.errors import MergeConflicts
+import omnigraph
+from omnigraph.errors import InvalidInput, MergeConflicts
 from omnigraph.graph import Graph
 
 PAIRS = int(os.environ.get("OMNIGRAPH_TEST_MERGES", "6")) * 4
@@ -278,3 +279,153 @@ def test_everything_in_the_way_is_told_at_once_and_decided_from_the_report(
         check_pair(f"{part}/{number}", tmp_path / f"g{number}") for number in range(PAIRS // 4)
     ]
     assert any(found), "no pair had a conflict"
+
+
+# -- single rules ----------------------------------------------------------------------------------
+
+TIES = """
+node P { name: String @key  a: I32?  place: Vector(2)?  raw: Blob?  words: [String]? }
+edge K: P -> P @card(1..2) { w: I32? }
+"""
+
+
+def ties(where: Path, *edges: tuple[str, str, str], text: str = TIES) -> Graph:
+    graph = omnigraph.init(where, text)
+    people = [{"type": "P", "data": {"name": name, "a": 0}} for name in ("x", "y", "z")]
+    graph.load([*people, *map(edge, edges)], mode="merge")
+    graph.create_branch("dev")
+    return graph
+
+
+def edge(tie: tuple[str, str, str], **values: Any) -> dict[str, Any]:
+    id, source, target = tie
+    return {"edge": "K", "from": source, "to": target, "data": {"id": id, **values}}
+
+
+def delete_edge(graph: Graph, branch: str, id: str) -> None:
+    with graph.write(branch) as w:
+        w.delete_edge("K", id)
+
+
+def test_too_few_edges_name_those_that_went_away(tmp_path: Path) -> None:
+    graph = ties(tmp_path / "g", ("k1", "x", "y"), ("k2", "x", "z"))
+    delete_edge(graph, "dev", "k1")
+    delete_edge(graph, "main", "k2")
+    (conflict,) = conflicts_of(graph)
+    assert (conflict["kind"], conflict["entity_id"]) == ("cardinality_violation", "k1")
+    assert (conflict["base"], conflict["ours"]) == ({"from": "x"}, {"from": "x"})
+    assert conflict["theirs"] is None
+    assert key_of(conflict["related"][0]) == ("node:P", "x")
+    assert conflicts_of(graph, resolutions=[{**conflict, "take": "ours"}]) == []
+
+
+def test_too_many_edges_name_those_that_came(tmp_path: Path) -> None:
+    graph = ties(tmp_path / "g", ("k1", "x", "y"))
+    for branch, id in (("dev", "k2"), ("main", "k3")):
+        graph.load([edge((id, "x", "z"))], mode="merge", branch=branch)
+    (conflict,) = conflicts_of(graph)
+    assert conflict["entity_id"] == "k2"
+    assert named(conflict, "related") == {("node:P", "x"), ("edge:K", "k1"), ("edge:K", "k3")}
+    decided = {"entity_kind": "edge", "type_name": "K", "entity_id": "k3", "take": "delete"}
+    assert conflicts_of(graph, resolutions=[decided]) == []
+
+
+def test_a_stricter_cardinality_names_edges_of_the_target(tmp_path: Path) -> None:
+    graph = ties(tmp_path / "g", ("k1", "x", "y"))
+    graph.apply_schema(TIES.replace("1..2", "1..1"), branch="dev")
+    graph.load([edge(("k2", "x", "z"))], mode="merge")
+    (conflict,) = conflicts_of(graph)
+    assert (conflict["kind"], conflict["entity_id"]) == ("cardinality_violation", "k1")
+    assert conflicts_of(graph, resolutions=[{**conflict, "take": "delete"}]) == []
+
+
+def test_ends_of_an_edge_are_contested_like_properties(tmp_path: Path) -> None:
+    graph = ties(tmp_path / "g", ("k1", "x", "y"))
+    graph.load([edge(("k1", "x", "z"), w=1)], mode="merge", branch="dev")
+    graph.load([edge(("k1", "x", "x"))], mode="merge")
+    (conflict,) = conflicts_of(graph)
+    assert (conflict["kind"], conflict["properties"]) == ("divergent_update", ["to"])
+    assert [conflict[side] for side in ("base", "ours", "theirs")] == [
+        {"to": "y"},
+        {"to": "x"},
+        {"to": "z"},
+    ]
+    own = {**conflict, "properties": {"to": "y"}}
+    assert conflicts_of(graph, resolutions=[own]) == []
+    assert read(graph)["edge:K", "k1"] == {"from": "x", "to": "y", "w": 1}
+
+
+def test_contested_blobs_vectors_lists_and_nulls(tmp_path: Path) -> None:
+    graph = ties(tmp_path / "g")
+    values = {
+        "dev": {"raw": b"theirs", "place": [1.0, 2.0], "words": ["t"], "a": None},
+        "main": {"raw": b"ours", "place": [1.0, 3.0], "words": ["o"], "a": 7},
+    }
+    for branch, given in values.items():
+        with graph.write(branch) as w:
+            w.update("P", "x", given)
+    (conflict,) = conflicts_of(graph)
+    assert conflict["properties"] == ["a", "place", "raw", "words"]
+    assert conflict["base"] == {"a": 0, "place": None, "raw": None, "words": None}
+    assert conflict["theirs"]["raw"].startswith("6:")  # length and digest
+    picked = [
+        {**conflict, "take": "theirs", "properties": ["a", "raw"]},
+        {**conflict, "take": "ours", "properties": ["place", "words"]},
+    ]
+    (left,) = conflicts_of(graph, resolutions=picked[:1])
+    assert left["properties"] == ["place", "words"]
+    assert conflicts_of(graph, resolutions=picked) == []
+    found = graph.entity("node:P", "x")
+    assert (found["a"], found["place"], found["words"]) == (None, [1.0, 3.0], ["o"])
+    assert graph.blob("node", "P", "x", "raw").read() == b"theirs"
+
+
+def test_an_edge_of_a_type_that_only_the_target_has_can_be_decided(tmp_path: Path) -> None:
+    graph = ties(tmp_path / "g", text=TIES[: TIES.index("edge")])
+    graph.apply_schema(TIES)
+    graph.load([edge(("k1", "x", "y"))], mode="merge")
+    with graph.write("dev") as w:
+        w.delete("P", "y")
+    (conflict,) = conflicts_of(graph)
+    assert (conflict["kind"], conflict["entity_id"]) == ("orphan_edge", "k1")
+    assert conflict["related"] == [{"entity_kind": "node", "type_name": "P", "entity_id": "y"}]
+    kept = {"entity_kind": "node", "type_name": "P", "entity_id": "y", "take": "ours"}
+    assert graph.merge("dev", dry_run=True, resolutions=[kept]).conflicts == ()
+    gone = graph.merge("dev", dry_run=True, resolutions=[{**conflict, "take": "delete"}])
+    assert {change.id for change in gone.changes} == {"y", "k1"}
+
+
+def test_a_revert_merges_by_property(tmp_path: Path) -> None:
+    graph = ties(tmp_path / "g")
+    with graph.write() as w:
+        w.update("P", "x", {"a": 5})
+    changed = graph.snapshot().commit_id
+    with graph.write() as w:
+        w.update("P", "x", {"words": ["later"]})
+    with pytest.raises(MergeConflicts) as refused:
+        graph.revert(changed, level="entity")
+    assert "--level property" in refused.value.remedy
+    graph.revert(changed)
+    found = graph.entity("node:P", "x")
+    assert (found["a"], found["words"]) == (0, ["later"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"take": "delete", "properties": {"a": 1}},
+        {"take": "base", "properties": {"a": 1}},
+        {"properties": ["a"]},
+        {"take": "ours", "properties": ["nothing"]},
+        {"entity_id": None, "take": "ours"},
+    ],
+)
+def test_decisions_that_contradict_themselves_are_refused(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    graph = ties(tmp_path / "g")
+    with graph.write("dev") as w:
+        w.update("P", "x", {"a": 5})
+    named = {"entity_kind": "node", "type_name": "P", "entity_id": "x"}
+    with pytest.raises(InvalidInput):
+        graph.merge("dev", resolutions=[{**named, **wrong}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,9 @@ from omnigraph.cli.writing import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omnigraph.write.conflicts import MergeConflict
     from omnigraph.write.merge import MergeResult
 
 app = Noun("Create, list, merge and delete branches.")
@@ -189,13 +193,30 @@ def decisions(level: str, strategy: list[str] | None, resolve: str | None) -> An
     return found
 
 
+def _conflict_lines(conflict: MergeConflict) -> list[str]:
+    """A conflict, and the values that the three sides have."""
+    lines = [f"conflict {conflict.kind}: {conflict.message}"]
+    if conflict.depends_on:
+        named = ", ".join(f"{key} {id!r}" for key, id in conflict.depends_on)
+        lines.append(f"    depends on what is decided about {named}")
+    sides = {"base": conflict.base, "ours": conflict.ours, "theirs": conflict.theirs}
+    for name in sorted({name for values in sides.values() for name in values or ()}):
+        shown = (f"{side} {_shown(values, name)}" for side, values in sides.items())
+        lines.append(f"    {name}: {', '.join(shown)}")
+    return lines
+
+
+def _shown(values: Mapping[str, Any] | None, name: str) -> str:
+    return "absent" if values is None else json.dumps(values.get(name), ensure_ascii=False)
+
+
 def _lines(result: MergeResult) -> list[str]:
     done = "would merge" if result.dry_run else "merged"
     lines = [f"{done} {result.source} into {result.target}: {result.outcome}"]
     if result.conflicts:
         found = f"{len(result.conflicts)} conflict{'s' if len(result.conflicts) > 1 else ''}"
         lines = [f"cannot merge {result.source} into {result.target}: {found}"]
-    lines += [f"conflict {c.kind}: {c.message}" for c in result.conflicts]
+    lines += [line for conflict in result.conflicts for line in _conflict_lines(conflict)]
     lines += [line for change in result.changes for line in change_lines(change)]
     if not result.checked:
         lines.append(
