@@ -45,14 +45,14 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     graph.load({"City": [{"name": "Bonn"}]}, mode="append")
     graph.load({"City": [{"name": "Kiel"}]}, mode="append")
     graph.mutate('query q() { delete Person where name = "p5" }')
-    graph.tag("v1")
-    graph.build_indexes()
-    graph.create_branch("dev")
-    graph.load({"Person": [{"name": "dev-only"}]}, mode="append", branch="dev")
     graph.create_branch("done")
     for city in ("Bern", "Graz"):
         graph.load({"City": [{"name": city}]}, mode="append", branch="done")
     graph.merge("done", delete_branch=True)
+    graph.tag("v1")
+    graph.build_indexes()
+    graph.create_branch("dev")
+    graph.load({"Person": [{"name": "dev-only"}]}, mode="append", branch="dev")
     return where
 
 
