@@ -43,6 +43,7 @@
     │   ├── MergeConflicts           two sides of a merge cannot be brought together, all listed
     │   ├── PurgeRefused             what is to be purged is in use
     │   ├── BranchInUse              a branch that other branches or tags depend on
+    │   ├── BranchUnmerged           a branch with commits that no other branch has
     │   ├── BranchProtected          a branch that does not allow this
     │   ├── SchemasDiffer            two sides of a merge have different schemas
     │   ├── ObjectChanged            a conditional replace of an object lost

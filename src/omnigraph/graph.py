@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.commit.actors import configured_actor
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.errors import EntityNotFound, StorageFailure
+from omnigraph.errors import EntityNotFound, InvalidInput, StorageFailure
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import MAIN_BRANCH
 from omnigraph.manifest.create import create_graph
@@ -38,7 +38,6 @@ from omnigraph.storage.indexing import Build
 from omnigraph.storage.locating import membership
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import Durability, chosen_durability
-from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.committing import Attempt
 from omnigraph.write.entity_purge import finish_entity_purges
@@ -66,13 +65,15 @@ def init(
 ) -> Graph:
     """Create a graph with the given schema text and open it; ``durability`` as for ``open``.
 
-    ``actor`` is who made it, and who later writes through this handle unless they say otherwise.
+    ``actor`` is who made it (otherwise ``OMNIGRAPH_ACTOR`` from the environment).
     """
     location = parse_location(uri)
     accepted = accept_schema(schema, mint=new_ulid)
-    by = configured_actor() if actor is None else actor
+    configured = configured_actor()
+    by = configured if actor is None else actor
     chosen = chosen_durability(durability)
-    return Graph(create_graph(location, accepted, actor=by, durability=chosen), actor=by)
+    made = create_graph(location, accepted, actor=by, durability=chosen)
+    return Graph(made, actor=configured)
 
 
 def open(
@@ -247,16 +248,30 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
             return find_blob(self._repository, snapshot, schema, selector)
 
     def entity(
-        self, type_key: str, id: str, branch: str = MAIN, *, version: int | None = None
+        self,
+        type_key: str,
+        id: str,
+        branch: str | None = None,
+        *,
+        version: int | None = None,
+        at: str | None = None,
     ) -> dict[str, Any]:
-        """One entity as an export shows it; ``version`` reads a published version of its type."""
+        """One entity as an export shows it, with the schema of the state it is read from.
+
+        That is the head of a branch (``main`` unless said), what the branch was at a manifest
+        ``version`` (a commit's ``graph_manifest_version``), or the state that a commit, a tag or a
+        time names (``at``).
+        """
         import pyarrow as pa
 
-        with deletion_noticed(self._repository, branch):
-            snapshot = self._repository.snapshot(self._repository.branch(branch))
-            pin = snapshot.pin(type_key)
-            ref = pin.ref if version is None else TableRef(pin.ref.path, pin.ref.branch, version)
-            table = self._repository.tables.open(ref)
+        if version is None:
+            snapshot = self._reader.pin(branch, at)
+        elif at is None:
+            snapshot = self.snapshot(MAIN if branch is None else branch, version=version)
+        else:
+            raise InvalidInput("version and at both name a state", remedy="Keep one of them.")
+        with deletion_noticed(self._repository, snapshot.branch):
+            table = self._repository.tables.open(snapshot.pin(type_key).ref)
             found = table.scan(filter=membership("id", pa.array([id])), with_row_id=True)
             if not found.num_rows:
                 raise EntityNotFound(

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
 import pytest
 from tests.graphs import PEOPLE, people_graph, repository
 
 import omnigraph
-from omnigraph.errors import CommitNotFound, EntityNotFound, NotFound, TypeNotFound
+from omnigraph.errors import (
+    CommitNotFound,
+    EntityNotFound,
+    InvalidInput,
+    NotFound,
+    TypeNotFound,
+)
 
 
 def test_a_snapshot_has_the_wire_form(tmp_path: Path) -> None:
@@ -78,14 +85,54 @@ def test_G_4_one_entity_at_a_version(tmp_path: Path) -> None:
     graph = people_graph(tmp_path / "g")
     with graph.write() as w:
         w.update("Person", "ana", {"age": 31})
+    _, ties, people, genesis = graph.commits()
     assert graph.entity("node:Person", "ana")["age"] == 31
-    assert graph.entity("node:Person", "ana", version=2)["age"] == 30
+    for commit in (ties, people):
+        assert graph.entity("node:Person", "ana", version=commit.manifest_version)["age"] == 30
+        assert graph.entity("node:Person", "ana", at=commit.commit_id)["age"] == 30
     with pytest.raises(EntityNotFound):
-        graph.entity("node:Person", "ana", version=1)
+        graph.entity("node:Person", "ana", version=genesis.manifest_version)
     with pytest.raises(NotFound):
         graph.entity("node:Person", "ana", version=77)
     with pytest.raises(TypeNotFound):
         graph.entity("node:Ghost", "ana")
+    with pytest.raises(InvalidInput):
+        graph.entity("node:Person", "ana", version=2, at="main")
+
+
+def test_G_4_an_entity_is_what_was_published(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    head = graph.snapshot()
+    lance.dataset(str(tmp_path / "g" / head.pin("node:Person").ref.path)).delete("name = 'ana'")
+    assert graph.entity("node:Person", "ana", version=head.manifest_version)["age"] == 30
+    drifted = head.pin("node:Person").ref.version + 1
+    for version in range(2, drifted + 1):
+        assert graph.entity("node:Person", "ana", version=version)["age"] == 30
+
+
+def test_G_4_an_entity_is_read_with_the_schema_of_its_state(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    before = graph.snapshot()
+    renamed = PEOPLE.replace("age: I32?", 'years: I32? @rename_from("age")')
+    graph.apply_schema(renamed)
+    with graph.write() as w:
+        w.update("Person", "ana", {"years": 31})
+    assert graph.entity("node:Person", "ana")["years"] == 31
+    old = graph.entity("node:Person", "ana", version=before.manifest_version)
+    assert old == {"id": "ana", "name": "ana", "age": 30}
+    assert graph.entity("node:Person", "ana", at=before.commit_id) == old
+
+
+def test_G_4_an_entity_before_a_branch_began(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "g")
+    version = graph.snapshot().manifest_version
+    with graph.write() as w:
+        w.update("Person", "ana", {"age": 31})
+    graph.create_branch("dev")
+    with graph.write("dev") as w:
+        w.update("Person", "ana", {"age": 32})
+    assert graph.entity("node:Person", "ana", "dev")["age"] == 32
+    assert graph.entity("node:Person", "ana", "dev", version=version)["age"] == 30
 
 
 def test_an_unknown_commit_is_a_typed_error(tmp_path: Path) -> None:

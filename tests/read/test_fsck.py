@@ -45,6 +45,10 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     graph.load({"City": [{"name": "Bonn"}]}, mode="append")
     graph.load({"City": [{"name": "Kiel"}]}, mode="append")
     graph.mutate('query q() { delete Person where name = "p5" }')
+    graph.create_branch("done")
+    for city in ("Bern", "Graz"):
+        graph.load({"City": [{"name": city}]}, mode="append", branch="done")
+    graph.merge("done", delete_branch=True)
     graph.tag("v1")
     graph.build_indexes()
     graph.create_branch("dev")
@@ -398,6 +402,21 @@ def a_copy_was_made_by_hand(graph: Graph) -> None:
     graph.clone(elsewhere)
     shutil.rmtree(graph.uri)
     shutil.copytree(elsewhere, graph.uri)
+
+
+def attribution(graph: Graph) -> Path:
+    (path,) = (Path(graph.uri) / "__history").iterdir()
+    return path
+
+
+@plants(Damage.ATTRIBUTION_DAMAGED)
+def who_did_what_on_a_merged_branch_is_gone(graph: Graph) -> None:
+    attribution(graph).unlink()
+
+
+@plants(Damage.ATTRIBUTION_DAMAGED)
+def who_did_what_on_a_merged_branch_is_cut_off(graph: Graph) -> None:
+    cut(attribution(graph))
 
 
 @plants(Damage.RECORD_UNREADABLE)

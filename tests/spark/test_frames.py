@@ -73,7 +73,7 @@ def test_frames_of_several_types_are_one_commit(tmp_path: Path, spark: SparkSess
     assert len(graph.commits()) == commits + 2
     again = graph.load(both, mode="append", idempotency_key="both")
     assert again.repeated
-    assert graph.entity("node:Person", "p7")["born"] == 18263
+    assert graph.entity("node:Person", "p7")["born"] == "2020-01-02"
 
 
 def test_violations_in_a_frame_name_the_row(tmp_path: Path, spark: SparkSession) -> None:

@@ -37,7 +37,7 @@ def blame(
             item.property,
             cell(item.value),
             *(
-                ("-", "-", "-", "")
+                ("-", "-", "-", "cleaned up" if item.reclaimed else "")
                 if item.commit is None
                 else (
                     item.commit.commit_id,

@@ -27,6 +27,7 @@ from omnigraph.errors import EntityNotFound
 
 if TYPE_CHECKING:
     from omnigraph.history.entity import EntityEvent
+    from omnigraph.history.setters import MergedChange
 
 app = Noun("Show every commit that changed an entity.", single=True)
 
@@ -82,4 +83,11 @@ def _streamed(events: Iterable[EntityEvent], *, as_json: bool) -> Iterator[bytes
 
 def _lines(event: EntityEvent) -> list[str]:
     shown = image_lines(event.before, event.after)
-    return [headline(event.commit), f"  {event.op}", *shown]
+    merged = [_merged_line(change) for change in event.merged]
+    return [headline(event.commit), f"  {event.op}", *shown, *merged]
+
+
+def _merged_line(change: MergedChange) -> str:
+    """A commit of a merged branch that had a part in what the merge did."""
+    did = " ".join([change.op or "write", *change.properties])
+    return f"  merged {headline(change.commit)}: {did}"

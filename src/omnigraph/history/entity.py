@@ -61,6 +61,10 @@ class EntityHistory:
 
     lifeline: Lifeline
 
+    def __repr__(self) -> str:
+        line = self.lifeline
+        return f"<EntityHistory of {line.owner.key} {line.id!r} on {line.branch.name}>"
+
     def __iter__(self) -> Iterator[EntityEvent]:
         moves, size = self.lifeline.moves(), BATCH_EVENTS
         with deletion_noticed(self.lifeline.repository, self.lifeline.branch):

@@ -6,7 +6,7 @@ from before that is followed on the merged branch itself, as long as there is on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,22 +48,24 @@ class Setters:
         Also those of them of which it cannot be told any more, because states were cleaned up.
         """
         found: dict[str, Commit] = {}
+        lost: set[str] = set()
         missing = set(wanted)
         try:
             for move in self.lifeline.moves(end):
                 if move.after is None:
                     break
                 told = self._set_by(move, missing)
-                found |= told
+                found |= {name: commit for name, commit in told.items() if commit is not None}
+                lost |= {name for name, commit in told.items() if commit is None}
                 missing -= told.keys()
                 if not missing or move.op is Op.INSERT:
                     break
         except HistoryReclaimed:
-            return found, missing
-        return found, set()
+            lost |= missing
+        return found, lost
 
-    def _set_by(self, move: Moved, names: set[str]) -> dict[str, Commit]:
-        """Of some properties those that a change set, with who did."""
+    def _set_by(self, move: Moved, names: set[str]) -> Mapping[str, Commit | None]:
+        """Of some properties those that a change set, with who did; None: that was cleaned up."""
         commit = self.lifeline.commit_of(move)
         merge = None
         if commit.merged_parent is not None:
@@ -77,20 +79,25 @@ class Setters:
         if merge is None:
             followed = self._followed(commit.merged_parent, fresh, move.after)
             return dict.fromkeys(fresh, commit) | followed
-        return {name: self._attributed(merge, name, move, move.after) or commit for name in fresh}
+        return {name: self._attributed(merge, name, move, move.after, commit) for name in fresh}
 
     # -- merges that recorded who did what ---------------------------------------------------------
 
-    def _attributed(self, merge: Attribution, name: str, move: Moved, after: Seen) -> Commit | None:
-        """Who set a value that a merge brought; None for the merge itself."""
+    def _attributed(
+        self, merge: Attribution, name: str, move: Moved, after: Seen, commit: Commit
+    ) -> Commit | None:
+        """Who set a value that a merge brought, if not the merge itself; None: cleaned up."""
         deed = self._deed(merge, name)
         is_told = deed is not None and (deed.properties is not None or deed.op == Op.INSERT)
-        if not is_told and move.op is Op.INSERT:
-            # The target had deleted what the source changed: most values are older than the merge.
-            older = self._older(merge, name, after)
-            if older is not None:
-                return older
-        return None if deed is None else self._resolved(deed, name)
+        if deed is None or (not is_told and move.op is Op.INSERT):
+            # The source's entity was taken as a whole, though it had not changed this property:
+            # the target had deleted or changed it.
+            try:
+                if self._was_older(merge, name, after):
+                    return self.before({name}, self._beginning(merge))[0].get(name)
+            except TableNotFound:
+                return None
+        return commit if deed is None else self._resolved(deed, name) or commit
 
     def _recorded(self, merge: Attribution, names: set[str]) -> dict[str, Commit]:
         """Of some properties those of which a merge recorded by name that they were set."""
@@ -117,18 +124,17 @@ class Setters:
         deeds = merge.deeds(self.lifeline.owner.incarnation, self.lifeline.id)
         return next((deed for deed in reversed(deeds) if deed.may_set(name)), None)
 
-    def _older(self, merge: Attribution, name: str, after: Seen) -> Commit | None:
-        """Who set a value that was there where the merged line began; None if another one was."""
+    def _was_older(self, merge: Attribution, name: str, after: Seen) -> bool:
+        """Whether a value was there already where the merged line began."""
+        end = self._beginning(merge)
+        seen = self.lifeline.find(end - 1) if end else None
+        return seen is not None and seen.values.get(name) == after.values[name]
+
+    def _beginning(self, merge: Attribution) -> int:
+        """How many versions there were when this branch and the merged line were last one."""
         line, before = self.lifeline, merge.record.before
         version = None if before is None else line.state.timeline.version_of(before)
-        end = 0 if version is None else line.track.until(version)
-        try:
-            seen = line.find(end - 1) if end else None
-        except TableNotFound:
-            return None
-        if seen is None or seen.values.get(name) != after.values[name]:
-            return None
-        return self.before({name}, end)[0].get(name)
+        return 0 if version is None else line.track.until(version)
 
     # -- merges that did not -----------------------------------------------------------------------
 

@@ -142,6 +142,14 @@ class Diff:
     def __iter__(self) -> Iterator[EntityChange]:
         return self.changes()
 
+    def __repr__(self) -> str:
+        """One line, without reading anything."""
+        old, new = (
+            f"{state.snapshot.branch.name}@{state.snapshot.commit_id}"
+            for state in (self.old, self.new)
+        )
+        return f"<Diff {old} → {new}>"
+
     @cached_property
     def schema(self) -> list[SchemaChange]:
         """Types and properties that only one side has, or that have another name."""

@@ -64,6 +64,28 @@ class MergeBranch(WriterKind):
 
 
 @writer_kind
+class MergeHistory(MergeBranch):
+    """A branch of several commits is merged: who did what there is stored before the publish."""
+
+    name = "merge of several commits"
+
+    def prepare(self, uri: str) -> None:
+        graph = graph_with_sides(uri)
+        for number in range(WRITES):
+            with graph.write(f"side{number}", actor="second") as w:
+                w.update("Person", f"new{number}", {"age": 1})
+                w.insert("Person", {"name": f"extra{number}"})
+
+    def parts(self, graph: Graph, number: int) -> dict[str, bool]:
+        found = super().parts(graph, number)
+        if found["commit"]:
+            setters = {b.property: b.commit for b in graph.blame("Person", f"new{number}")}
+            actors = {name: commit and commit.actor for name, commit in setters.items()}
+            found["authors"] = (actors["name"], actors["age"]) == ("writer", "second")
+        return found
+
+
+@writer_kind
 class BulkMergeBranch(MergeBranch):
     """The same the bulk way: rows are made and written by tasks, in the process itself."""
 

@@ -143,6 +143,14 @@ class PurgeEntity(WriterKind):
         graph = make_graph(uri)
         graph.create_branch("side")
         insert_neighbourhood(graph, 90, "side")
+        graph.create_branch("moves")
+        for number in (1, 0):  # so that a merge lists them one by one
+            (id,) = _homes(graph, number)
+            there = {"type": "City", "data": {"name": f"away{number}"}}
+            move = {"edge": "LivesIn", "from": f"doomed{number}", "to": f"away{number}"}
+            records = [there, {**move, "data": {"id": id}}]
+            graph.load(records, mode="merge", branch="moves")
+        graph.merge("moves", delete_branch=True)
 
     def write(self, target: Target, number: int) -> None:
         graph = target.graph

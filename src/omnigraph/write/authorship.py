@@ -108,12 +108,13 @@ class MergedLine:
         deltas = {delta.side.pin.incarnation: delta for delta in theirs}
         for merge in types:
             lifetime = merge.target.pin.incarnation
+            unreadable = touched[lifetime].unreadable if lifetime in touched else []
             listed = found.setdefault(lifetime, {})
-            for id, deeds in _last_writers(merge, touched.get(lifetime, _Touched()).unreadable):
+            for id, deeds in _last_writers(merge, unreadable):
                 listed.setdefault(id, deeds)
-            for id, properties in _inserted_twice(merge, deltas.get(lifetime)):
+            for id, taken in _inserted_twice(merge, deltas.get(lifetime)):
                 deeds = listed.get(id, usual.get(lifetime, ()))
-                listed[id] = tuple(_restricted(deed, properties) for deed in deeds)
+                listed[id] = tuple(_restricted(deed, taken) for deed in deeds)
             for id, given in _given(merge):
                 own = Deed(merge_id, str(Op.UPDATE), given)
                 listed[id] = (*listed.get(id, usual.get(lifetime, ())), own)
