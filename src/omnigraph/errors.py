@@ -52,6 +52,7 @@
     ├── StorageFailure               the store said no, or nothing
     │   ├── PermissionDenied
     │   ├── StorageFull
+    │   ├── OutputFailed             standard output could not be written
     │   ├── OutcomeUnknown           the request was sent, the answer never came; look the id up
     │   ├── ExternalBlobUnavailable  bytes outside the graph could not be fetched
     │   └── CorruptData              what was read is not what was written
@@ -524,6 +525,13 @@ class StorageFull(StorageFailure):
     code = "storage_full"
     retryable = False
     default_remedy = "Free some space (nothing was half written) and try again."
+
+
+class OutputFailed(StorageFailure):
+    code = "output_failed"
+    default_remedy = (
+        "Make room where the output goes, or send it elsewhere; the command itself ran."
+    )
 
 
 class OutcomeUnknown(StorageFailure):

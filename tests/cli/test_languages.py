@@ -36,6 +36,18 @@ def test_lint_as_data_has_the_documented_shape(omnigraph: Program, files: Path) 
     assert (done.json["errors"], done.json["queries_processed"]) == (1, 1)
 
 
+def test_lint_checks_a_schema_alone(omnigraph: Program, files: Path) -> None:
+    done = omnigraph("lint", "--schema", "s.pg")
+    assert (done.code, done.out.startswith("the schema is fine: ")) == (0, True)
+    (files / "bad.pg").write_text("node City { name: Strng @key }")
+    wrong = omnigraph("lint", "--schema", "bad.pg")
+    assert wrong.code == 1
+    assert "bad.pg:1:19" in wrong.err
+    assert "did you mean `String`?" in wrong.err
+    assert omnigraph("lint", "--schema", "bad.pg", "--json").json["code"] == "language_error"
+    assert omnigraph("lint").code == 1
+
+
 def test_lint_takes_the_schema_of_a_graph(omnigraph: Program, files: Path) -> None:
     assert omnigraph("init", "--schema", "s.pg", "g").code == 0
     done = omnigraph("lint", "g", "--query", "good.gq", "--json")

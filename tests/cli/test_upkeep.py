@@ -111,3 +111,10 @@ def test_backup_and_clone_say_what_they_copied(inline: Program, tmp_path: Path) 
     assert inline("clone", str(tmp_path / "c"), "--uri", backup).code == 0
     refused = inline("clone", str(tmp_path / "c"), "--uri", backup, "--json")
     assert (refused.code, refused.json["code"]) == (1, "backup_refused")
+
+
+def test_cleanup_says_that_readers_keep_what_it_leaves(inline: Program, tmp_path: Path) -> None:
+    people_graph(tmp_path / "g")
+    done = inline("cleanup", str(tmp_path / "g"), "--keep", "1", "--confirm", "--yes")
+    assert "2 commits stay for now: a state may be read for 3600 s" in done.out
+    assert "(OMNIGRAPH_READER_GRACE_SECONDS)" in done.out

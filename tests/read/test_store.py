@@ -12,7 +12,8 @@ from omnigraph.graph import Graph
 from omnigraph.read import tables
 from omnigraph.read.cache import Cache
 from omnigraph.read.engine import Reader
-from omnigraph.read.store import ArrayStore
+from omnigraph.read.store import ArrayStore, default_store
+from omnigraph.spark.java import cache_places
 from tests.read.graphs import load_graph
 
 ARRAYS = {"starts": np.arange(5, dtype=np.int64), "nodes": np.array([3, 1], dtype=np.int32)}
@@ -99,3 +100,30 @@ def test_a_write_makes_another_file_and_another_answer(links: Graph, tmp_path: P
     after = reader.query(HOPS).rows()
     assert len(after) > len(before)
     assert _reader(links, where).query(HOPS).rows() == after
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"OMNIGRAPH_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/x"}, "/a"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/omnigraph"),
+        ({"XDG_CACHE_HOME": "relative"}, "/home/me/.cache/omnigraph"),
+        ({"XDG_CACHE_HOME": ""}, "/home/me/.cache/omnigraph"),
+        ({}, "/home/me/.cache/omnigraph"),
+    ],
+)
+def test_every_cache_is_where_the_environment_says(
+    environ: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMNIGRAPH_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    store = default_store()
+    assert store is not None
+    assert str(store.directory) == expected
+    assert [str(cache_places(os.environ, name)[0]) for name in ("java", "spark")] == [
+        f"{expected}/java",
+        f"{expected}/spark",
+    ]

@@ -8,6 +8,8 @@ import pickle
 import pytest
 
 from omnigraph.errors import LanguageError
+from omnigraph.ids import new_ulid
+from omnigraph.schema import accept_schema
 from omnigraph.syntax import DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, SourceError, Span
 
 SOURCE = Source("a.pg", "node A {\n  k: Strng @key\n}\n")
@@ -100,3 +102,14 @@ def test_the_error_is_a_language_error_that_travels() -> None:
     body = error.to_json()
     assert body["code"] == "language_error"
     assert body["details"]["diagnostics"][0]["line"] == 2
+
+
+def test_an_error_in_python_shows_the_place_and_the_suggestion() -> None:
+    with pytest.raises(SourceError) as caught:
+        accept_schema("node City { name: Strng @key }", name="s.pg", mint=new_ulid)
+    shown = str(caught.value)
+    assert "s.pg:1:19" in shown
+    assert "1 | node City { name: Strng @key }\n" in shown
+    assert "^^^^^" in shown
+    assert "did you mean `String`?" in shown
+    assert str(pickle.loads(pickle.dumps(caught.value))) == shown

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from omnigraph.errors import (
     InvalidInput,
 )
 from omnigraph.graph import Graph
+from omnigraph.storage.confined import OutsideBase, read_below
 
 SCHEMA = "node Doc { k: String @key  n: I32?  body: Blob? }"
 SIZES = [0, 1, 100, 70_000, 3 << 20]
@@ -131,6 +135,64 @@ class TestReferences:
         ):
             with pytest.raises(ExternalBlobDenied), allowing.write() as w:
                 w.insert("Doc", {"k": "a", "body": uri})
+
+    @pytest.mark.parametrize("mode", ["append", "overwrite"])
+    def test_links_below_an_allowed_base_lead_nowhere_else(
+        self, allowing: Graph, outside: Path, tmp_path: Path, mode: str
+    ) -> None:
+        """Neither a link to a file nor one to a directory; ``overwrite`` keeps the reference."""
+        (tmp_path / "secrets").mkdir()
+        (tmp_path / "secrets" / "key").write_bytes(b"secret")
+        (outside / "file").symlink_to(tmp_path / "secrets" / "key")
+        (outside / "relative").symlink_to("../secrets/key")
+        (outside / "folder").symlink_to(tmp_path / "secrets")
+        (outside / "chain").symlink_to(outside / "file")
+        for name in ("file", "relative", "folder/key", "chain"):
+            line = {"type": "Doc", "data": {"k": "a", "body": f"{outside.as_uri()}/{name}"}}
+            with pytest.raises(ExternalBlobDenied):
+                allowing.load([line], mode=mode)  # type: ignore[arg-type]
+        assert b"".join(allowing.export()) == b""
+
+    def test_links_that_stay_below_an_allowed_base_and_to_the_base_are_followed(
+        self, graph: Graph, outside: Path, tmp_path: Path
+    ) -> None:
+        (outside / "inner").mkdir()
+        (outside / "inner" / "link").symlink_to(outside / "a.bin")
+        (tmp_path / "base").symlink_to(outside)
+        allowing = omnigraph.open(graph.uri, blob_bases=[(tmp_path / "base").as_uri()])
+        with allowing.write() as w:
+            w.insert("Doc", {"k": "a", "body": (tmp_path / "base" / "inner" / "link").as_uri()})
+        assert allowing.blob("node", "Doc", "a", "body").read() == b"from outside"
+
+    def test_a_link_that_appears_after_the_check_is_not_followed(
+        self, outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "secrets").mkdir()
+        (tmp_path / "secrets" / "a.bin").write_bytes(b"secret")
+        (outside / "inner").mkdir()
+        (outside / "inner" / "a.bin").write_bytes(b"fine")
+        real = os.open
+
+        def swapping(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+            if path == "inner":
+                shutil.rmtree(outside / "inner")
+                (outside / "inner").symlink_to(tmp_path / "secrets")
+            return real(path, flags, *rest, **more)
+
+        monkeypatch.setattr(os, "open", swapping)
+        with pytest.raises(OutsideBase):
+            read_below(str(outside), str(outside / "inner" / "a.bin"))
+
+    @pytest.mark.parametrize("kind", ["pipe", "directory", "missing"])
+    def test_what_is_no_file_is_unavailable(
+        self, allowing: Graph, outside: Path, kind: str
+    ) -> None:
+        if kind == "pipe":
+            os.mkfifo(outside / "it")
+        elif kind == "directory":
+            (outside / "it").mkdir()
+        with pytest.raises(ExternalBlobUnavailable), allowing.write() as w:
+            w.insert("Doc", {"k": "a", "body": f"{outside.as_uri()}/it"})
 
     def test_M_15_L_8_mutations_append_and_merge_copy_the_bytes(
         self, allowing: Graph, outside: Path

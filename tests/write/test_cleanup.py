@@ -169,7 +169,9 @@ def test_readers_have_an_hour(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> 
     """A state that was the newest one within the grace stays, whatever the limits say."""
     monkeypatch.delenv(READER_GRACE_VARIABLE)
     commits = graph.commits()
-    assert by_key(graph.cleanup(keep=1, confirm=True))["node:Person"] == 0
+    report = graph.cleanup(keep=1, confirm=True)
+    assert by_key(report)["node:Person"] == 0
+    assert report.commits_in_grace == {"main": len(commits) - 1}
     grow_old(graph, 2 / 24)
     touch(graph, 50)
     graph.cleanup(keep=1, confirm=True)

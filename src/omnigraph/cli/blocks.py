@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.diff import change_lines
+from omnigraph.cli.output import encoded_lines
 from omnigraph.cli.times import shown_time
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def block_text(block: Block, *, continued: bool = False) -> bytes:
     """A block as lines; the headline stands once."""
     lines = [] if continued else [headline(block.commit)]
     lines += [f"  {line}" for change in block.changes for line in change_lines(change)]
-    return "".join(f"{line}\n" for line in lines).encode()
+    return encoded_lines(lines)
 
 
 def texts(blocks: Iterable[Block]) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import seconds, size_text
 from omnigraph.cli.writing import confirm as ask
+from omnigraph.write.retention import READER_GRACE_VARIABLE, reader_grace_seconds
 
 app = Noun("Remove old history and what dead writers left.", single=True)
 
@@ -65,9 +66,16 @@ def cleanup(
     commits = sum(report.commits_given_up.values())
     verb = "removed" if confirm else "would remove"
     last = f"{verb} {size_text(report.bytes_removed)}; the states of {commits} commits are given up"
+    lines = [*columns(rows), last]
+    waiting = sum(report.commits_in_grace.values())
+    if waiting:
+        lines.append(
+            f"{waiting} commits stay for now: a state may be read for {reader_grace_seconds():g} s "
+            f"after a newer one took its place ({READER_GRACE_VARIABLE})"
+        )
     failed = any(one.error for one in report.datasets)
     data = {"uri": location.uri, **report.to_json()}
-    return Result(data, [*columns(rows), last], EXIT_FAILURE if failed else EXIT_OK)
+    return Result(data, lines, EXIT_FAILURE if failed else EXIT_OK)
 
 
 def _policy(keep: int | None, older_than: str | None) -> str:

@@ -14,7 +14,8 @@ from omnigraph.cli.dag import draw
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.diff import KindOption, OpOption, TypeOption
 from omnigraph.cli.frame import Call, Noun, command
-from omnigraph.cli.output import Result, columns
+from omnigraph.cli.output import Result, columns, encoded_lines
+from omnigraph.cli.rows import cell
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.times import shown_time
 from omnigraph.errors import InvalidInput
@@ -111,7 +112,7 @@ def _streamed(
     """As they are read: a line each, or one JSON object."""
     if not as_json:
         for commit in commits:
-            yield (_line(commit, tags) + "\n").encode()
+            yield encoded_lines([_line(commit, tags)])
         return
     yield b'{"commits": ['
     for number, commit in enumerate(commits):
@@ -124,7 +125,7 @@ def _drawn(
     commits: Iterable[tuple[Commit, tuple[str, ...]]], tags: Mapping[str, list[str]]
 ) -> Iterator[bytes]:
     described = ((commit.commit_id, parents, _line(commit, tags)) for commit, parents in commits)
-    return (f"{line}\n".encode() for line in draw(described))
+    return (encoded_lines([line]) for line in draw(described))
 
 
 def _line(commit: Commit, tags: Mapping[str, list[str]]) -> str:
@@ -160,7 +161,7 @@ def show(
         "date": shown_time(commit.created_at_us),
         "message": commit.message,
     } | dict(commit.metadata)
-    rows = [(f"{name}:", value) for name, value in shown.items() if value is not None]
+    rows = [(f"{name}:", cell(value)) for name, value in shown.items() if value is not None]
     return Result(commit.to_json(), columns(rows))
 
 

@@ -10,7 +10,7 @@ import omnigraph
 from omnigraph.cli.arguments import PageTokenOption, UriOption, several
 from omnigraph.cli.declared import argument, option
 from omnigraph.cli.frame import Call, Noun, command
-from omnigraph.cli.output import Result
+from omnigraph.cli.output import Result, encoded_lines
 from omnigraph.cli.scope import data_verb
 
 if TYPE_CHECKING:
@@ -70,10 +70,9 @@ def _head(found: Diff) -> dict[str, Any]:
 def _streamed(found: Diff, *, as_json: bool) -> Iterator[bytes]:
     """Everything as it is found: lines for people, one JSON object for programs."""
     if not as_json:
-        for line in map(str, found.schema):
-            yield f"{line}\n".encode()
+        yield encoded_lines(map(str, found.schema))
         for change in found:
-            yield "".join(f"{line}\n" for line in change_lines(change)).encode()
+            yield encoded_lines(change_lines(change))
         return
     head = json.dumps(_head(found))
     yield f'{head[:-1]}, "changes": ['.encode()

@@ -21,7 +21,7 @@ from omnigraph.cli.blocks import headline
 from omnigraph.cli.declared import option
 from omnigraph.cli.diff import image_lines
 from omnigraph.cli.frame import Call, Noun, command
-from omnigraph.cli.output import Result
+from omnigraph.cli.output import Result, encoded_lines
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import EntityNotFound
 
@@ -73,7 +73,7 @@ def history(
 def _streamed(events: Iterable[EntityEvent], *, as_json: bool) -> Iterator[bytes]:
     if not as_json:
         for event in events:
-            yield "".join(f"{line}\n" for line in _lines(event)).encode()
+            yield encoded_lines(_lines(event))
         return
     yield b'{"events": ['
     for number, event in enumerate(events):

@@ -27,7 +27,7 @@ for _name in ("inspect", "ipaddress", "traceback"):
 from pathlib import Path  # noqa: E402
 
 from omnigraph.cli import output  # noqa: E402
-from omnigraph.errors import OmnigraphError  # noqa: E402
+from omnigraph.errors import OmnigraphError, OutputFailed  # noqa: E402
 from omnigraph.outcome import Told  # noqa: E402
 
 # name: (module below omnigraph.cli, what the top-level help says)
@@ -128,10 +128,13 @@ def _run_guarded(arguments: list[str]) -> int:
     output.prepare_streams()
     try:
         code = _help() if given in (["--help"], ["-h"]) else _run(given, as_json)
-        sys.stdout.flush()
+        output.flush_output()
     except BrokenPipeError:
         output.discard_output()
         return output.EXIT_FAILURE
+    except OutputFailed as error:
+        output.discard_output()
+        return output.report_error(error, as_json=False)
     return code
 
 
@@ -148,7 +151,8 @@ def own_meanings(given: list[str]) -> list[str]:
 
 
 def _help() -> int:
-    print(STORED_HELP.read_text(encoding="utf-8"), end="")
+    with output.output_errors():
+        print(STORED_HELP.read_text(encoding="utf-8"), end="")
     return output.EXIT_OK
 
 
@@ -162,6 +166,8 @@ def _run(given: list[str], as_json: bool) -> int:
         from omnigraph.cli.application import run_application
 
         return run_application(given, as_json)
+    except OutputFailed:
+        raise
     except OmnigraphError as error:
         return output.report_error(error, as_json=as_json)
     except KeyboardInterrupt:

@@ -7,11 +7,13 @@ the exit codes. It must never decide what a result is.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TextIO, cast
 
-from omnigraph.errors import OmnigraphError, PreconditionFailed
+from omnigraph.errors import OmnigraphError, OutputFailed, PreconditionFailed
 from omnigraph.frozen import frozen
 from omnigraph.outcome import Told
 
@@ -37,6 +39,28 @@ class Result:
     stream: Iterable[bytes] | None = None
 
 
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters but tab and newline, marks that turn the direction of writing, and what is no
+character at all. Shown raw, a value of a graph could rewrite what is on the screen."""
+
+
+def printable(text: str) -> str:
+    """A text for the screen: what is not printable is escaped as JSON does it (``\\u001b``)."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    """The same without newlines."""
+    return printable(text.replace("\r", "\\r").replace("\n", "\\n"))
+
+
+def encoded_lines(lines: Iterable[str]) -> bytes:
+    """Lines for the screen, as a stream has them."""
+    return "".join(f"{one_line(line)}\n" for line in lines).encode()
+
+
 def prepare_streams() -> None:
     """Names are Unicode; a terminal that is not must show them somehow, not crash."""
     for stream in (sys.stdout, sys.stderr):
@@ -47,29 +71,55 @@ def prepare_streams() -> None:
 def print_result(result: Result, *, as_json: bool) -> None:
     if result.stream is not None:
         for chunk in result.stream:
-            sys.stdout.buffer.write(chunk)
+            with output_errors():
+                sys.stdout.buffer.write(chunk)
         return
     if as_json:
         print_json(result.data)
         return
-    for line in result.lines:
-        print(line)
+    with output_errors():
+        for line in result.lines:
+            print(printable(line))
+
+
+@contextmanager
+def output_errors() -> Iterator[None]:
+    """While stdout is written: what the device refuses is an error of ours."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever reads has had enough
+    except OSError as error:
+        raise OutputFailed(f"standard output cannot be written: {error.strerror}") from error
+
+
+def flush_output() -> None:
+    """Hand over what was printed."""
+    with output_errors():
+        sys.stdout.flush()
 
 
 def print_json(data: Any) -> None:
     import json
 
     plain = (sys.stdout.encoding or "ascii").lower().replace("-", "") != "utf8"
-    print(json.dumps(data, indent=2, ensure_ascii=plain))
+    with output_errors():
+        print(printable(json.dumps(data, indent=2, ensure_ascii=plain)))
+
+
+def say(text: str) -> None:
+    """Print on stderr, as far as anybody listens there."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr)
 
 
 def warn(message: str) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    say(f"warning: {message}")
 
 
 def columns(rows: Iterable[Sequence[str]]) -> list[str]:
     """Rows as aligned text, two spaces between columns."""
-    table = [list(row) for row in rows]
+    table = [[one_line(cell) for cell in row] for row in rows]
     if not table:
         return []
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
@@ -93,13 +143,13 @@ def _print_error(error: OmnigraphError) -> None:
 
     headline, remedy = error.message, error.remedy
     if isinstance(error, SourceError):
-        print(f"{error.render()}\n", file=sys.stderr)
+        say(f"{error.render()}\n")
         errors = sum(item.severity == "error" for item in error.diagnostics) + error.omitted
         headline = f"{errors} error{'s' if errors > 1 else ''} in {error.source.name}"
         remedy = error.default_remedy
     for problem in error.details.get("violations", ()):
-        print(_place(problem) + problem["message"], file=sys.stderr)
-    print(f"error[{error.code}]: {headline}\nremedy: {remedy}", file=sys.stderr)
+        say(_place(problem) + problem["message"])
+    say(f"error[{error.code}]: {headline}\nremedy: {remedy}")
 
 
 def _place(problem: Mapping[str, Any]) -> str:
@@ -114,7 +164,7 @@ def report_usage(message: str, remedy: str, *, as_json: bool) -> int:
     if as_json:
         print_json({"error": message, "code": "usage", "remedy": remedy, "retryable": False})
     else:
-        print(f"error[usage]: {message}\nremedy: {remedy}", file=sys.stderr)
+        say(f"error[usage]: {message}\nremedy: {remedy}")
     return EXIT_USAGE
 
 
@@ -145,7 +195,7 @@ def report_defect(error: Exception, *, as_json: bool) -> int:
     if as_json:
         print_json({"error": message, "code": "internal", "remedy": remedy, "retryable": False})
     else:
-        print(f"error[internal]: {message}\nremedy: {remedy}", file=sys.stderr)
+        say(f"error[internal]: {message}\nremedy: {remedy}")
     return EXIT_FAILURE
 
 

@@ -90,7 +90,10 @@ def query(
         return Result(found.profile_json(), found.profile_lines())
     if call.flags.json:
         return Result(found.to_json(), [])
-    return Result(None, render(found, chosen))
+    lines = render(found, chosen)
+    if chosen == "csv":  # for keeping: values as they are
+        return Result(None, [], stream=(f"{line}\n".encode() for line in lines))
+    return Result(None, lines)
 
 
 def _parameters(text: str | None, file: str | None) -> Any:

@@ -12,6 +12,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from omnigraph.cli.output import one_line
+
 if TYPE_CHECKING:
     from omnigraph.read.result import Result
 
@@ -67,7 +69,7 @@ def _blocks(result: Result) -> Iterator[str]:
         if at > 1:
             yield ""
         yield f"row {at}"
-        yield from (f"{name}: {_one_line(cell(row[name]))}" for name in result.columns)
+        yield from (f"{name}: {one_line(cell(row[name]))}" for name in result.columns)
 
 
 def _table(result: Result) -> list[str]:
@@ -75,8 +77,8 @@ def _table(result: Result) -> list[str]:
     if not rows:
         return ["(no rows)"]
     names = result.columns
-    cells = [[_cut(_one_line(cell(row[name]))) for name in names] for row in rows]
-    heads = [_cut(_one_line(name)) for name in names]
+    cells = [[_cut(one_line(cell(row[name]))) for name in names] for row in rows]
+    heads = [_cut(one_line(name)) for name in names]
     widths = [max(len(line[at]) for line in (heads, *cells)) for at in range(len(names))]
     rule = "-+-".join("-" * width for width in widths)
     return [_line(heads, widths), rule, *(_line(line, widths) for line in cells)]
@@ -94,10 +96,6 @@ def cell(value: Any) -> str:
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _cut(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.commit.record import PlannedTable
+from omnigraph.manifest.commit_text import check_text
 from omnigraph.manifest.rows import Row, TablePin
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.storage.digests import Digests
@@ -55,6 +56,10 @@ class WriteInfo:
     metadata: Mapping[str, str] = field(default_factory=dict)
     merged_parent: str | None = None
     makes_commit: bool = True  # upkeep moves tables without adding a graph commit
+
+    def __post_init__(self) -> None:
+        check_text("actor", self.actor)
+        check_text("message", self.message)
 
 
 @dataclass(frozen=True, slots=True)

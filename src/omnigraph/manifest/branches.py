@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput
 from omnigraph.frozen import frozen
+from omnigraph.manifest.commit_text import check_text
 from omnigraph.manifest.rows import MAIN, Kind, Row
 from omnigraph.manifest.state import ManifestState
 
@@ -95,6 +96,7 @@ def protection_id(branch: Branch) -> str:
 
 def check_new_name(main_state: ManifestState, name: str) -> str:
     """The name to create, trimmed, or a typed error that says what is wrong with it."""
+    check_text("name of a branch", name)
     name = name.strip()
     if name == MAIN:
         raise AlreadyExists("the branch main always exists", remedy="Choose another name.")

@@ -14,6 +14,7 @@ from dataclasses import replace
 from omnigraph import outcome
 from omnigraph.errors import GraphExists, OmnigraphError, OutcomeUnknown
 from omnigraph.ids import new_ulid
+from omnigraph.manifest.commit_text import check_text
 from omnigraph.manifest.format import stamp
 from omnigraph.manifest.history import find_commit
 from omnigraph.manifest.repository import Repository
@@ -52,6 +53,7 @@ def create_graph(
     durability: Durability = "process",
 ) -> Repository:
     """Create a graph with this schema; refuses, and changes nothing, where one exists."""
+    check_text("actor", actor)
     repository = Repository(location, objects=objects, durability=durability)
     if repository.was_created():
         raise _exists(location)

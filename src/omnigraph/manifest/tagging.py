@@ -6,6 +6,7 @@ from omnigraph.errors import InvalidInput, TagExists
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch, all_branches, name_problem
 from omnigraph.manifest.branching import change_registry, is_still_kept
+from omnigraph.manifest.commit_text import check_text
 from omnigraph.manifest.horizon import reclaimed
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
@@ -25,6 +26,9 @@ def create_tag(
     message: str | None = None,
 ) -> Tag:
     """Name a commit: the head of a branch, or any commit. ``force`` moves a tag that exists."""
+    check_text("actor", actor)
+    check_text("message", message)
+    check_text("name of a tag", name)
     name = name.strip()
     problem = name_problem(name)
     if problem:

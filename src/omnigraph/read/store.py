@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import numpy as np
 
 from omnigraph.predicates.values import Ints
+from omnigraph.storage.cache_directory import DIRECTORY_ENVIRONMENT, cache_directory
 from omnigraph.whole import whole_number
 
 if TYPE_CHECKING:
     import logging
 
-DIRECTORY_ENVIRONMENT: Final = "OMNIGRAPH_CACHE_DIR"
 BYTES_ENVIRONMENT: Final = "OMNIGRAPH_CACHE_DIR_BYTES"
 BYTES_MAX: Final = 10 << 30
 """All files together; the ones that were not used for the longest time go first."""
@@ -167,15 +167,11 @@ def _padded(size: int) -> int:
 
 def default_store() -> ArrayStore | None:
     """The store the environment names; None when it is switched off by an empty name."""
-    configured = os.environ.get(DIRECTORY_ENVIRONMENT)
-    if configured == "":
+    if os.environ.get(DIRECTORY_ENVIRONMENT) == "":
         return None
     limit = whole_number(os.environ.get(BYTES_ENVIRONMENT, ""))
     bytes_max = BYTES_MAX if limit is None else limit
-    if configured is not None:
-        return ArrayStore(Path(configured), bytes_max)
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return ArrayStore(Path(base) / "omnigraph", bytes_max)
+    return ArrayStore(cache_directory(os.environ), bytes_max)
 
 
 def _log() -> logging.Logger:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import SparkUnavailable
+from omnigraph.storage.cache_directory import cache_directory
 
 JAVA_VERSION_MIN: Final = 17
 ASK_TIMEOUT_S: Final = 20.0  # `java -version` answers in far less, also on a busy machine
@@ -89,9 +90,10 @@ def _bundled(environ: Mapping[str, str]) -> Path:
 
 def cache_places(environ: Mapping[str, str], name: str) -> list[Path]:
     """Directories for what is kept between commands, the best one first."""
-    given = environ.get("OMNIGRAPH_CACHE_DIR")
-    cache = Path(given) if given else Path.home() / ".cache" / "omnigraph"
-    return [cache / name, Path(tempfile.gettempdir()) / f"omnigraph-{name}-{os.getuid()}"]
+    return [
+        cache_directory(environ) / name,
+        Path(tempfile.gettempdir()) / f"omnigraph-{name}-{os.getuid()}",
+    ]
 
 
 def _write(path: Path, text: str) -> None:

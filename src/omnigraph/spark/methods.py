@@ -15,6 +15,7 @@ from omnigraph.commit.prepared import WriteInfo
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import InvalidInput
 from omnigraph.history.methods import HistoryMethods
+from omnigraph.manifest.commit_text import checked_metadata
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.outcome import told
@@ -174,7 +175,7 @@ class SparkMethods(HistoryMethods):
             tasks,
             assignment=assignment,
         )
-        info = WriteInfo(kind, actor, message, dict(metadata or {}))
+        info = WriteInfo(kind, actor, message, checked_metadata(metadata))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         with closing(load):
             load.read()

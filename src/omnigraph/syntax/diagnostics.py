@@ -119,6 +119,9 @@ class SourceError(LanguageError):
         self.diagnostics = tuple(diagnostics)
         self.omitted = omitted
 
+    def __str__(self) -> str:
+        return self.render()
+
     def render(self) -> str:
         """All findings as text, ready for a terminal."""
         return render_all(self.source, self.diagnostics, self.omitted)

@@ -19,6 +19,7 @@ from omnigraph.errors import (
     ResourceLimit,
 )
 from omnigraph.schema import EdgeType, NodeType
+from omnigraph.storage.confined import OutsideBase, is_below, read_below
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import open_objects
 
@@ -47,9 +48,11 @@ class BlobPolicy:
         for at, value in enumerate(values):
             if isinstance(value, str):
                 where = "" if place is None else place(at)
-                self._require_allowed(value, where)
-                if not self.keep_references:
-                    value = _fetch(value, where)
+                base = self._allowing(value, where)
+                if self.keep_references:
+                    _require_below(base, value, where)
+                else:
+                    value = _fetch(base, value, where)
                     copied += len(value)
                     if copied > COPIED_BYTES_MAX:
                         raise ResourceLimit(
@@ -66,15 +69,14 @@ class BlobPolicy:
                 row[name] = self.settle([value])[0]
         return row
 
-    def _require_allowed(self, uri: str, where: str) -> None:
+    def _allowing(self, uri: str, where: str) -> str:
+        """The base that a reference is below, by its text."""
         if len(uri) > URI_CHARS_MAX:
             raise InvalidInput(f"{where}a blob reference has more than {URI_CHARS_MAX} characters")
-        inside = any(uri.startswith(_with_slash(base)) for base in self.bases)
-        if not inside or ".." in uri.split("/") or "%" in uri:
-            raise ExternalBlobDenied(
-                f"{where}the blob reference {shown_uri(uri)} is not below an allowed base",
-                details={"uri": shown_uri(uri), "reason": "denied by policy"},
-            )
+        base = next((base for base in self.bases if uri.startswith(_with_slash(base))), None)
+        if base is None or ".." in uri.split("/") or "%" in uri:
+            raise _denied(uri, where)
+        return base
 
 
 def shown_uri(uri: str) -> str:
@@ -89,13 +91,41 @@ def _with_slash(base: str) -> str:
     return base if base.endswith("/") else base + "/"
 
 
-def _fetch(uri: str, where: str) -> bytes:
-    """The bytes behind an allowed reference."""
-    base, _, name = uri.rpartition("/")
+def _denied(uri: str, where: str) -> ExternalBlobDenied:
+    return ExternalBlobDenied(
+        f"{where}the blob reference {shown_uri(uri)} is not below an allowed base",
+        details={"uri": shown_uri(uri), "reason": "denied by policy"},
+    )
+
+
+def _require_below(base: str, uri: str, where: str) -> None:
+    """Refuse a file that symbolic links take out of the base, although nothing is read now."""
+    location = parse_location(uri)
+    if location.is_local and not is_below(parse_location(base).path, location.path):
+        raise _denied(uri, where)
+
+
+def _fetch(base: str, uri: str, where: str) -> bytes:
+    """The bytes behind an allowed reference; symbolic links must not lead out of its base."""
     try:
-        return open_objects(parse_location(base)).get(name)
+        location = parse_location(uri)
+        if location.is_local:
+            return read_below(parse_location(base).path, location.path)
+        folder, _, name = uri.rpartition("/")
+        return open_objects(parse_location(folder)).get(name)
+    except OutsideBase:
+        raise _denied(uri, where) from None
+    except OSError as problem:
+        raise ExternalBlobUnavailable(
+            f"{where}the blob reference {shown_uri(uri)} could not be read: {problem.strerror}",
+            details={"uri": shown_uri(uri), "reason": _reason(problem)},
+        ) from problem
     except OmnigraphError as problem:
         raise ExternalBlobUnavailable(
             f"{where}the blob reference {shown_uri(uri)} could not be read: {problem.message}",
             details={"uri": shown_uri(uri), "reason": problem.code},
         ) from problem
+
+
+def _reason(problem: OSError) -> str:
+    return "object_not_found" if isinstance(problem, FileNotFoundError) else "not readable"

@@ -11,6 +11,7 @@ from omnigraph.commit.prepared import WriteInfo
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import Branch, all_branches, is_protected
 from omnigraph.manifest.branching import create_branch, protect_branch
+from omnigraph.manifest.commit_text import checked_metadata
 from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.rows import MAIN, Commit
 from omnigraph.manifest.tagging import create_tag, delete_tag
@@ -133,7 +134,7 @@ class BranchMethods(WriteMethods):
             return work.preview(self._committer(), options)
         self._transaction.require_writable()
         text = f"merge {source} into {target}" if message is None else message
-        info = WriteInfo("merge", actor, text, dict(metadata or {}))
+        info = WriteInfo("merge", actor, text, checked_metadata(metadata))
         write = WriteOptions(target, info, expected_head, idempotency_key)
         result = work.run(self._committer(), write, options)
         if result.rows_written:
@@ -171,7 +172,7 @@ class BranchMethods(WriteMethods):
         Conflicts are decided as those of a merge: *theirs* undoes, *ours* keeps. A merge is undone
         on the side of its first parent. None when nothing is left to undo.
         """
-        facts = {**(metadata or {}), "reverts": commit_id}
+        facts = {**checked_metadata(metadata), "reverts": commit_id}
         text = f"revert {commit_id}" if message is None else message
         info = WriteInfo("revert", actor, text, facts)
         write = WriteOptions(branch, info, expected_head)
@@ -192,7 +193,7 @@ class BranchMethods(WriteMethods):
         **decisions: Unpack[Decisions],
     ) -> Commit | None:
         """Repeat on a branch what a commit did elsewhere. None when it is all there already."""
-        facts = {**(metadata or {}), "picks": commit_id}
+        facts = {**checked_metadata(metadata), "picks": commit_id}
         text = f"cherry-pick {commit_id}" if message is None else message
         info = WriteInfo("cherry_pick", actor, text, facts)
         write = WriteOptions(branch, info, expected_head)
@@ -215,7 +216,7 @@ class BranchMethods(WriteMethods):
         """Bring entities back to what they were: ``{"node:Person": ["ana"]}``, or ``None`` for
         all entities of a type. The result must hold together, like that of any write."""
         text = f"restore from {target}" if message is None else message
-        info = WriteInfo("restore", actor, text, {**(metadata or {}), "restores": target})
+        info = WriteInfo("restore", actor, text, {**checked_metadata(metadata), "restores": target})
         write = WriteOptions(branch, info, expected_head)
         with deletion_noticed(self._repository, branch, target):
             work = self._undo().restore(target, only, write)
@@ -238,7 +239,7 @@ class BranchMethods(WriteMethods):
         """
         self._transaction.require_writable()
         text = f"reset to {target}" if message is None else message
-        info = WriteInfo("reset", actor, text, {**(metadata or {}), "resets_to": target})
+        info = WriteInfo("reset", actor, text, {**checked_metadata(metadata), "resets_to": target})
         write = WriteOptions(branch, info, expected_head)
         with deletion_noticed(self._repository, branch):
             return reset(self._repository, self._transaction, target, write)

@@ -31,6 +31,7 @@ from omnigraph.manifest.missing import skipped_if_deleted
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MANIFEST_PATH, Kind
+from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.files import Tables, hold
 from omnigraph.storage.objects import ObjectInfo
@@ -94,6 +95,8 @@ class CleanupReport:
     confirmed: bool
     datasets: list[Cleaned] = field(default_factory=list)
     commits_given_up: dict[str, int] = field(default_factory=dict)  # by branch
+    commits_in_grace: dict[str, int] = field(default_factory=dict)
+    """By branch, those that the policy gives up and readers may still be at: they stay for now."""
 
     @property
     def bytes_removed(self) -> int:
@@ -105,6 +108,7 @@ class CleanupReport:
             "keep_versions": self.policy.keep,
             "older_than_secs": self.policy.older_than_s,
             "commits_given_up": self.commits_given_up,
+            "commits_in_grace": self.commits_in_grace,
             "bytes_removed": self.bytes_removed,
             "datasets": [one.to_json() for one in self.datasets],
         }
@@ -122,8 +126,8 @@ def cleanup(
         Operator(repository, transaction.recovery).recover()
     tables, others = hold(repository.objects.list())
     branches = list(all_branches(repository.main.current()).values())
-    horizons, given_up = _horizons(repository, branches, tables, policy)
-    report = CleanupReport(policy, confirm, commits_given_up=given_up)
+    horizons, given_up, in_grace = _horizons(repository, branches, tables, policy)
+    report = CleanupReport(policy, confirm, commits_given_up=given_up, commits_in_grace=in_grace)
     if confirm:
         _state_horizons(repository, branches, horizons)
         hit("cleanup.after_horizons")
@@ -205,20 +209,30 @@ def _removed(
 
 def _horizons(
     repository: Repository, branches: list[Branch], tables: Tables, policy: Policy
-) -> tuple[dict[str, int], dict[str, int]]:
-    """The horizon of every branch, by incarnation, and the commits that newly fall below it."""
+) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """The horizon of every branch, by incarnation; by name the commits that newly fall below it,
+    and those that would if no reader could still be at them.
+    """
     horizons: dict[str, int] = {}
     given_up: dict[str, int] = {}
+    in_grace: dict[str, int] = {}
     for branch in branches:
         with skipped_if_deleted(repository, branch):
             state = repository.manifest(branch).current()
             manifest = tables.get(MANIFEST_PATH, {}).get(branch.ref)
-            horizon = new_horizon(state, policy, manifest, repository.clock.now_us())
-            track = state.timeline.commits
-            below = max(track.until(horizon) - 1, 0) - max(track.until(state.horizon) - 1, 0)
+            now_us = repository.clock.now_us()
+            horizon = new_horizon(state, policy, manifest, now_us)
             horizons[branch.incarnation] = horizon
-            given_up[branch.name] = max(below, 0)
-    return horizons, given_up
+            given_up[branch.name] = _commits_between(state, state.horizon, horizon)
+            wanted = new_horizon(state, policy, None, now_us)
+            in_grace[branch.name] = _commits_between(state, horizon, wanted)
+    return horizons, given_up, {name: count for name, count in in_grace.items() if count}
+
+
+def _commits_between(state: ManifestState, old: int, new: int) -> int:
+    """How many commits fall below a horizon that is raised; the one at it stays."""
+    track = state.timeline.commits
+    return max(max(track.until(new) - 1, 0) - max(track.until(old) - 1, 0), 0)
 
 
 def _state_horizons(

@@ -26,6 +26,7 @@ from omnigraph.errors import (
     PreconditionFailed,
 )
 from omnigraph.manifest.branches import Branch, accepts_only_merges
+from omnigraph.manifest.commit_text import check_text
 from omnigraph.manifest.history import find_commit
 from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
@@ -60,6 +61,10 @@ class WriteOptions:
     idempotency_key: str | None = None
     asks_for_quiet: bool = False
     """Whether it may ask others to wait, and so waits for nobody."""
+
+    def __post_init__(self) -> None:
+        check_text("idempotency key", self.idempotency_key)
+        check_text("expected head", self.expected_head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import OmnigraphError
 from omnigraph.manifest.branches import all_branches
 from omnigraph.manifest.branching import create_branch
+from omnigraph.manifest.commit_text import checked_metadata
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import MAIN
 from omnigraph.outcome import told
@@ -69,7 +70,7 @@ class WriteMethods(Forgetting):
     ) -> Iterator[Batch]:
         """Collect changes in a ``with`` block; they become one commit when it ends."""
         self._transaction.require_writable()
-        info = WriteInfo("write", actor, message, dict(metadata or {}))
+        info = WriteInfo("write", actor, message, checked_metadata(metadata))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         with told():
             batch = Batch(self._committer(), options, self._blobs)
@@ -130,7 +131,7 @@ class WriteMethods(Forgetting):
                 load.check(start, expected_head)  # a load that fails leaves no branch behind
                 by = self._transaction.acting(actor)
                 create_branch(self._repository, branch, create_from, by)
-            info = WriteInfo("load", actor, message, dict(metadata or {}))
+            info = WriteInfo("load", actor, message, checked_metadata(metadata))
             options = WriteOptions(branch, info, expected_head, idempotency_key)
             result = load.commit(committer, options)
         if upkeep and not result.repeated:
@@ -158,7 +159,7 @@ class WriteMethods(Forgetting):
         """
         self._transaction.require_writable()
         mutation = Mutation(MutationSpec(query, name, params), self._blobs, self._repository.clock)
-        info = WriteInfo("mutation", actor, message, dict(metadata or {}))
+        info = WriteInfo("mutation", actor, message, checked_metadata(metadata))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         result = mutation.commit(self._committer(), options)
         if result.commit is not None and not result.repeated:

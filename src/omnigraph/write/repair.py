@@ -24,6 +24,7 @@ from omnigraph.errors import (
 )
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.commit_text import check_text
 from omnigraph.manifest.publication import Publication, Requirements, TableChange
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit, TablePin
@@ -80,6 +81,7 @@ def repair(
     ``confirm`` takes verified maintenance over, ``force`` also what is not, as a commit;
     ``restore`` brings the published rows back instead.
     """
+    check_text("actor", actor)
     if (force or restore) and not confirm:
         raise InvalidInput("force and restore need confirm", remedy="Say --confirm as well.")
     if force and restore:

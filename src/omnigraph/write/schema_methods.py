@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from omnigraph.commit.prepared import WriteInfo
+from omnigraph.manifest.commit_text import checked_metadata
 from omnigraph.manifest.rows import MAIN
 from omnigraph.outcome import told
 from omnigraph.schema import Plan
@@ -70,7 +71,7 @@ class SchemaMethods(BranchMethods):
         change = SchemaChange(
             schema, name, allow_data_loss, dict(backfill or {}), dict(compute or {}), tuple(undrop)
         )
-        info = WriteInfo(APPLY_KIND, actor, message, dict(metadata or {}))
+        info = WriteInfo(APPLY_KIND, actor, message, checked_metadata(metadata))
         options = WriteOptions(branch, info, expected_head, idempotency_key)
         evolution = Evolution(self._repository, change, self._column_filler(engine))
         try:
