@@ -107,7 +107,10 @@ def open(
 
 
 class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
-    """A handle on one graph."""
+    """A handle on one graph.
+
+    Threads share it freely. The batch of a ``write()`` block belongs to the thread that opened it.
+    """
 
     def __init__(
         self,
