@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
+from omnigraph.checkpoint import install, remove
 from omnigraph.errors import InvalidInput, OmnigraphError, ResourceLimit
 from omnigraph.frozen import frozen
 from omnigraph.manifest.branches import MAIN_BRANCH
@@ -134,6 +135,7 @@ class Reader:
         options = options or STANDARD
         guard = Guard(options.limits, options.cancelled)
         turn = self._turns.of(text if isinstance(text, str) else None)
+        checked = install(guard.check) if guard.can_stop else None
         try:
             started = time.perf_counter()
             tables = (
@@ -152,6 +154,8 @@ class Reader:
             return result
         finally:
             turn.end()
+            if checked is not None:
+                remove(checked)
 
     def explain(
         self,
