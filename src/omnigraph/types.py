@@ -79,7 +79,9 @@ def _shown(value: object) -> str:
         return f'"{value[:40]}…"' if len(value) > 40 else f'"{value}"'
     if isinstance(value, (int, float)):
         return f"{value!r:.40}" if isinstance(value, float) else _shown_integer(value)
-    return "an array" if isinstance(value, list) else "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    return "an object" if isinstance(value, Mapping) else f"a Python {type(value).__name__}"
 
 
 def _shown_integer(value: int) -> str:

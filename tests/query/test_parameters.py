@@ -20,16 +20,26 @@ def test_q11_values_are_stored_values() -> None:
     assert bound.values == {"d": 19782, "l": (1, 2)}
 
 
-def test_q12_what_nobody_asked_for_has_an_inferred_type() -> None:
-    bound = bind_parameters(declared(""), {"a": 1, "b": 2**63, "c": [1, 2.5], "d": None, "e": "x"})
-    shown = {name: str(kind) for name, kind in bound.types.items()}
-    assert shown == {"a": "I64", "b": "U64", "c": "[F64]", "d": "String?", "e": "String"}
+def test_q12_a_name_that_no_query_declares_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(ParameterError) as caught:
+        bind_parameters(declared("$x: I32?"), {"X": 3})
+    assert caught.value.problems == (
+        {
+            "name": "X",
+            "message": "the query has no parameter `X`; did you mean `x`?",
+            "hint": "did you mean `x`?",
+        },
+    )
+    assert "`x`" in str(caught.value.remedy)
+    with pytest.raises(ParameterError, match="no parameter `a`"):
+        bind_parameters(declared(""), {"a": None})
 
 
 def test_q14_every_problem_is_named_with_what_was_expected() -> None:
     with pytest.raises(ParameterError) as caught:
         bind_parameters(declared("$handle: String, $age: I32"), {"handel": "x", "age": 5.5})
-    first, second = caught.value.problems
+    first, second, third = caught.value.problems
+    assert third["name"] == "handel"
     assert first == {
         "name": "handle",
         "message": "parameter `handle` of type String is missing",

@@ -11,6 +11,7 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.predicates import chunked, values
 from omnigraph.read import blockwise, evaluate, frame, order, scan
 from omnigraph.read.engine import Reader
 from tests.graphs import repository
@@ -57,3 +58,8 @@ def use_small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     for module in (frame, blockwise, evaluate, order, scan):
         monkeypatch.setattr(module, "BLOCK_ROWS", rows)
     monkeypatch.setattr(order, "PARTITION_ROWS_MIN", min(rows, 16))
+    monkeypatch.setattr(values, "TEXTS_TAKEN_MAX", rows)
+    for name in ("RANKED_MAX", "LISTS_ROWS"):
+        monkeypatch.setattr(order, name, rows)
+    for name in ("LONG_ROWS", "CHUNK_ROWS", "SORT_ROWS", "ORDER_ROWS"):
+        monkeypatch.setattr(chunked, name, rows)

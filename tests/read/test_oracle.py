@@ -17,9 +17,10 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.graph import Graph
+from omnigraph.predicates import values
 from omnigraph.query import bind_parameters, compile_query
 from omnigraph.query.plan import ReadPlan
-from omnigraph.predicates import values
+from omnigraph.read import evaluate
 from omnigraph.read.choice import Access
 from omnigraph.read.engine import ReadOptions
 from omnigraph.syntax import SourceError
@@ -85,6 +86,7 @@ def test_the_engine_agrees_with_brute_force_and_with_sql(
         monkeypatch.setattr(values, "WORDS_ROWS_MIN", 0)  # both ways to hold few strings
     if as_large:
         use_small_blocks(monkeypatch, rows=1)  # small frames take the ways of large ones
+        monkeypatch.setattr(evaluate, "WHOLE_ROWS", 1)
     model, database = _model(graph), sql_database(_tables(graph))
     done, tried, relational = 0, 0, 0
     while done < QUERIES // GRAPHS:

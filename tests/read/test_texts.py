@@ -123,7 +123,7 @@ def test_texts_that_are_split_in_parts_are_found_like_all_at_once(
 ) -> None:
     expected = _answers(_reader(graph))
     assert all(expected)
-    monkeypatch.setattr(postings, "SPLIT_TEXTS", 7)
+    monkeypatch.setattr(postings, "SPLIT_BYTES", 7)
     monkeypatch.setattr(postings, "PHRASE_WORDS", 5)
     assert _answers(_reader(graph)) == expected
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.types import PropertyType, Stored
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ WORDS_COST: Final = 8
 WORDS_RATIO: Final = 4
 """Strings are held as words when each occurs at least this often on average."""
 
+TEXTS_TAKEN_MAX: Final = 1 << 16
+"""So many strings or lists are gathered at a time."""
 TAKEN_MIN: Final = 1_024
 """Fewer items are not worth what ``take`` costs."""
 
@@ -99,7 +102,11 @@ class Values:
             return Values(self.type, self.data.slice(int(rows[0]), 1))
         import pyarrow as pa
 
-        return Values(self.type, _take().call([self.data, pa.array(rows)]))
+        if len(rows) <= TEXTS_TAKEN_MAX:
+            return Values(self.type, _take().call([self.data, pa.array(rows)]))
+        parts = chunked.chunks(len(rows), TEXTS_TAKEN_MAX)
+        taken = [_take().call([self.data, pa.array(rows[part])]) for part in parts]
+        return Values(self.type, pa.concat_arrays(taken))
 
     def part(self, start: int, stop: int) -> Values:
         """The values of rows that follow each other."""
@@ -171,7 +178,9 @@ def picked(array: Ints, rows: Ints) -> Ints:
     """Some items of an array. ``take`` is quicker for many; for few it lets other threads run, and
     they let this one wait.
     """
-    return array[rows] if len(rows) < TAKEN_MIN else array.take(rows)
+    if len(rows) < TAKEN_MIN:
+        return array[rows]
+    return array.take(rows) if len(rows) <= chunked.LONG_ROWS else chunked.take(array, rows)
 
 
 def values_of(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:

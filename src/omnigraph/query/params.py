@@ -8,33 +8,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NoReturn
 
 from omnigraph.errors import InvalidValue, ParameterError
 from omnigraph.frozen import frozen
-from omnigraph.query.expressions import BOOL, FLOAT, INTEGER, STRING, ParameterValue
+from omnigraph.python_values import plain_value
+from omnigraph.query.expressions import ParameterValue
 from omnigraph.syntax.suggest import did_you_mean
-from omnigraph.types import JS_SAFE_INTEGER_MAX, SCALARS, PropertyType, Scalar
+from omnigraph.types import JS_SAFE_INTEGER_MAX, PropertyType, Scalar
 
 ParameterMode = Literal["standard", "js_safe"]
 
+NAME_SHOWN: Final = 100
+"""Letters of an unknown name in a message."""
 PROBLEMS_MAX: Final = 100
 """More are counted by nobody."""
 
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}")
-_UNSIGNED: Final = PropertyType(SCALARS["U64"])
-_NULL: Final = replace(STRING, nullable=True)
 
 
 @frozen
 class BoundParameters:
-    """Stored values by name: those declared, and others that were given besides."""
+    """Stored values of the declared parameters by name."""
 
     values: Mapping[str, Any]
     types: Mapping[str, PropertyType]
-    extra: Mapping[str, Any]
 
 
 def bind_parameters(
@@ -46,16 +45,22 @@ def bind_parameters(
     if not isinstance(given, Mapping):
         _refuse("", "parameters are given as an object, by name")
     binder = _Binder(mode)
-    values, types, extra = {}, {}, {}
+    values, types = {}, {}
     for parameter in declared:
         types[parameter.name] = parameter.type
         values[parameter.name] = binder.bind(parameter, given)
-    for name, value in given.items():
-        if name not in types:
-            types[name], extra[name] = binder.infer(str(name), value)
+    if len(given) > len(types) or not given.keys() <= types.keys():
+        binder.refuse_unknown([str(name) for name in given if name not in types], list(types))
     if binder.problems:
-        raise ParameterError(binder.problems)
-    return BoundParameters(values, types, extra)
+        raise ParameterError(binder.problems, remedy=_remedy(values))
+    return BoundParameters(values, types)
+
+
+def _remedy(declared: Iterable[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in declared)
+    if not names:
+        return "The query declares no parameters: give none."
+    return f"Give {names} values of their declared types, and nothing else."
 
 
 def read_parameters(text: str) -> Any:
@@ -86,32 +91,35 @@ class _Binder:
     def bind(self, parameter: ParameterValue, given: Mapping[Any, Any]) -> Any:
         """The stored value of a declared parameter, or None after noting a problem."""
         name, kind = parameter.name, parameter.type
-        value = given.get(name)
-        if value is None:
-            if not kind.nullable:
-                problem = "is null" if name in given else "is missing"
-                self._note_missing(name, problem, kind, given)
-            return None
         try:
+            value = plain_value(given.get(name))
+            if value is None:
+                if not kind.nullable:
+                    problem = "is null" if name in given else "is missing"
+                    self._note_missing(name, problem, kind, given)
+                return None
             return self._accept(kind, value)
         except InvalidValue as problem:
-            self._note(name, problem.message, kind)
+            message = problem.message
+            if problem.remedy != InvalidValue.default_remedy:
+                message += f". {problem.remedy}"
+            self._note(name, message, kind)
             return None
 
-    def infer(self, name: str, value: object) -> tuple[PropertyType, Any]:
-        """The type and value of something given that no parameter asks for."""
-        try:
-            kind = _inferred(value)
-            return kind, self._accept(kind, value)
-        except InvalidValue as problem:
-            self._note(name, problem.message, None)
-            return _NULL, None
+    def refuse_unknown(self, names: Sequence[str], declared: Sequence[str]) -> None:
+        """Note names that the query does not declare: a misspelt one would do nothing, silently."""
+        for name in names:
+            if len(self.problems) >= PROBLEMS_MAX:
+                return
+            body = {"name": name, "message": f"the query has no parameter `{name[:NAME_SHOWN]}`"}
+            hint = did_you_mean(name, declared)
+            if hint is not None:
+                body |= {"message": f"{body['message']}; {hint}", "hint": hint}
+            self._add(body)
 
-    def _note(self, name: str, problem: str, kind: PropertyType | None) -> None:
-        body: dict[str, Any] = {"name": name, "message": f"parameter `{name}`: {problem}"}
-        if kind is not None:
-            body["expected"] = str(kind)
-        self._add(body)
+    def _note(self, name: str, problem: str, kind: PropertyType) -> None:
+        message = f"parameter `{name}`: {problem}"
+        self._add({"name": name, "message": message, "expected": str(kind)})
 
     def _add(self, problem: dict[str, Any]) -> None:
         if len(self.problems) < PROBLEMS_MAX:
@@ -174,28 +182,6 @@ class _Binder:
         return value
 
 
-def _inferred(value: object) -> PropertyType:
-    if value is None:
-        return _NULL
-    if isinstance(value, bool):
-        return BOOL
-    if isinstance(value, int):
-        return INTEGER if value < 2**63 else _UNSIGNED
-    if isinstance(value, float):
-        return FLOAT
-    if isinstance(value, str):
-        return STRING
-    if isinstance(value, (list, tuple)):
-        items = [_inferred(item) for item in value]
-        if any(item.is_list for item in items):
-            raise InvalidValue("an array cannot hold an array")
-        kind = next((item for item in items), STRING)
-        if kind.is_numeric and FLOAT in items:
-            kind = FLOAT
-        return replace(kind, is_list=True, nullable=False)
-    raise InvalidValue(f"expected a simple value or an array, got {_shown(value)}")
-
-
 def _shown(value: object) -> str:
     """A value in the words of a message, cut where it is long."""
     if isinstance(value, int) and value.bit_length() > 128:
@@ -203,4 +189,6 @@ def _shown(value: object) -> str:
     if isinstance(value, (str, int, float)) or value is None:
         text = json.dumps(value)
         return text if len(text) <= 40 else text[:40] + "…"
-    return "an array" if isinstance(value, (list, tuple)) else "an object"
+    if isinstance(value, (list, tuple)):
+        return "an array"
+    return "an object" if isinstance(value, Mapping) else f"a Python {type(value).__name__}"

@@ -26,6 +26,10 @@ UNKNOWN_FUNCTION: Final = "P101"
 ARGUMENT_COUNT: Final = "P102"
 NO_SUCH_LITERAL: Final = "P103"
 
+COMPARE_NULL: Final = (
+    "No comparison with null is true, and there is no test for it yet: return the property and "
+    "look for null in the rows."
+)
 COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
 TEXT_OPERATORS: Final = ("contains", "starts_with")
 BOOLEANS: Final = ("true", "false")
@@ -78,7 +82,7 @@ class ExpressionParser(TokenStream):
                 return ast.AliasReference(token.text, token.span)
         return self.literal("an expression")
 
-    def value(self) -> ast.Expression:
+    def value(self, *, null_remedy: str = COMPARE_NULL) -> ast.Expression:
         """What a property may be set or compared to: a literal, a variable or ``now()``."""
         token = self.current
         if token.kind == VARIABLE:
@@ -91,7 +95,7 @@ class ExpressionParser(TokenStream):
             return ast.Variable(token.text[1:], token.span)
         if token.kind == NAME and token.text == "now" and self.peek().kind == "(":
             return self._call()
-        return self.literal("a value")
+        return self.literal("a value", null_remedy=null_remedy)
 
     def _variable_or_property(self) -> ast.Expression:
         token = self.advance()
@@ -147,7 +151,9 @@ class ExpressionParser(TokenStream):
 
     # Literals
 
-    def literal(self, what: str) -> ast.LiteralValue | ast.ListLiteral:
+    def literal(
+        self, what: str, *, null_remedy: str = COMPARE_NULL
+    ) -> ast.LiteralValue | ast.ListLiteral:
         token = self.current
         if token.kind == STRING:
             self.advance()
@@ -167,7 +173,7 @@ class ExpressionParser(TokenStream):
             self.fail(
                 "there is no `null` literal",
                 code=NO_SUCH_LITERAL,
-                remedy="Pass it as an optional parameter, declared with `?`.",
+                remedy=null_remedy,
             )
         self.try_for(what)
         return self.fail()
@@ -220,11 +226,11 @@ class ExpressionParser(TokenStream):
 
     # Shared by reading and writing
 
-    def property_value(self) -> ast.PropertyValue:
+    def property_value(self, *, null_remedy: str = COMPARE_NULL) -> ast.PropertyValue:
         start = self.current
         name = self.property_name()
         self.expect(":")
-        value = self.value()
+        value = self.value(null_remedy=null_remedy)
         return ast.PropertyValue(name, value, self.span_from(start))
 
     def comparison_operator(self, *, words: bool) -> ast.ComparisonOperator:

@@ -19,6 +19,10 @@ from omnigraph.syntax.stream import Recover
 ANNOTATIONS: Final = ("description", "instruction")
 _UNKNOWN_ANNOTATION: Final = "P104"
 _MIXED_BODY: Final = "P105"
+_ASSIGN_NULL: Final = (
+    "Assign an optional parameter, declared with `?`, and give it null; an insert may leave the "
+    "property out."
+)
 _STATEMENT_WORDS: Final = ("insert", "update", "delete")
 _READ_WORDS: Final = ("match", "return", "order", "limit")
 
@@ -200,7 +204,7 @@ class QueryParser(ReadParser):
         self.expect("{")
         found: list[ast.PropertyValue] = []
         while not self.accept("}"):
-            found.append(self.property_value())
+            found.append(self.property_value(null_remedy=_ASSIGN_NULL))
             self.accept(",")
         return tuple(found)
 

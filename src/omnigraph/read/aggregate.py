@@ -10,22 +10,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Literal, Mask, Values, repeated
 from omnigraph.query.expressions import Aggregate, Expression, PropertyOf, WholeEntity
 from omnigraph.query.plan import Group
 from omnigraph.read.evaluate import Evaluator
 from omnigraph.read.frame import Frame, add_up, group_rows
-from omnigraph.read.order import string_ranks
+from omnigraph.read.order import LISTS_ROWS, string_ranks
 from omnigraph.read.tables import CachedTable
 from omnigraph.types import PropertyType
 
 INT64_MAX: Final = 2**63 - 1
 _EXACT_FLOAT_MAX: Final = 2**53
+FLOAT_ROWS: Final = 1 << 17
+"""So many numbers are added up one by one between two checkpoints."""
 
 
 @frozen
@@ -80,7 +84,8 @@ def _codes(expression: Expression, frame: Frame, evaluator: Evaluator) -> list[I
         ordinals = frame.columns[expression.variable]
         if isinstance(table, CachedTable) and frame.rows > table.rows:
             every = Frame(table.rows, {expression.variable: table.all})
-            return [column[ordinals] for column in _codes(expression, every, evaluator)]
+            columns = _codes(expression, every, evaluator)
+            return [chunked.take(column, ordinals) for column in columns]
     value = evaluator.value(expression, frame)
     if isinstance(value, Literal):
         return []
@@ -91,15 +96,21 @@ def number_codes(value: Values) -> list[Ints]:
     """The same for values that are numbers already: equal wherever they come from."""
     if value.valid is None:
         return [value.data]
-    return [np.where(value.valid, value.data, value.data.dtype.type(0)), value.valid.view(np.int8)]
+    zero = value.data.dtype.type(0)
+    data = chunked.mapped(lambda valid, part: np.where(valid, part, zero), value.valid, value.data)
+    return [data, value.valid.view(np.int8)]
 
 
 def _arrow_codes(value: Values) -> Ints:
     if value.type.is_string:
         return string_ranks(value.data)
     seen: dict[object, int] = {}
-    items = (None if item is None else tuple(item) for item in value.to_list())
-    return np.array([seen.setdefault(item, len(seen)) for item in items], dtype=np.int64)
+    codes = np.empty(len(value), dtype=np.int64)
+    for part in chunked.chunks(len(value), LISTS_ROWS):
+        lists = value.part(part.start, part.stop).to_list()
+        items = (None if item is None else tuple(item) for item in lists)
+        codes[part] = [seen.setdefault(item, len(seen)) for item in items]
+    return codes
 
 
 # Aggregates
@@ -119,8 +130,10 @@ class Members:
         return add_up(self.groups, self.count, self.weight)
 
     def keep(self, valid: Mask) -> Members:
-        weight = None if self.weight is None else self.weight[valid]
-        return Members(self.groups[valid], self.count, weight)
+        if self.weight is None:
+            return Members(chunked.compress(valid, self.groups)[0], self.count, None)
+        groups, weight = chunked.compress(valid, self.groups, self.weight)
+        return Members(groups, self.count, weight)
 
 
 def _aggregate(
@@ -128,7 +141,7 @@ def _aggregate(
 ) -> Values:
     if isinstance(expression.argument, WholeEntity):
         return Values(expression.type, members.sizes)
-    value = evaluator.value(expression.argument, frame)
+    value = evaluator.comparable(expression.argument, frame)
     if isinstance(value, Literal):
         value = repeated(value, frame.rows)
     valid = value.is_valid()
@@ -137,7 +150,7 @@ def _aggregate(
     if expression.function == "count":
         return Values(expression.type, members.sizes)
     if valid is not None:
-        value = value.take(np.flatnonzero(valid))
+        value = value.take(chunked.nonzero(valid))
     if expression.function in ("min", "max"):
         return extreme(expression, value, members.groups, members.count)
     return _sum(expression, value.data, members)
@@ -148,8 +161,8 @@ def extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> V
     ranks = value.data if value.is_numpy else string_ranks(value.data)
     if ranks.dtype == np.bool_:
         ranks = ranks.view(np.int8)
-    order = np.lexsort((ranks, groups))
-    ends = np.searchsorted(groups[order], np.arange(count + 1))
+    order = chunked.order((groups, ranks))
+    ends = np.searchsorted(chunked.take(groups, order), np.arange(count + 1))
     present = ends[1:] > ends[:-1]
     places = ends[:-1] if expression.function == "min" else ends[1:] - 1
     kind = replace(value.type, nullable=True)
@@ -195,10 +208,21 @@ def sum_or_mean(expression: Aggregate, totals: list[Any], sizes: Ints) -> Values
 
 def _float_sums(data: Ints, groups: Ints, count: int) -> list[float]:
     """Correctly rounded sums: the same in every order."""
-    order = np.argsort(groups, kind="stable")
-    ends = np.searchsorted(groups[order], np.arange(count + 1)).tolist()
-    numbers = data[order].astype(np.float64).tolist()
-    return [math.fsum(numbers[ends[at] : ends[at + 1]]) for at in range(count)]
+    order = chunked.order((groups,))
+    ends = np.searchsorted(chunked.take(groups, order), np.arange(count + 1))
+    numbers = chunked.take(data, order)
+    found: list[float] = []
+    for part in chunked.output_chunks(ends[1:], FLOAT_ROWS):
+        start, stop = int(ends[part.start]), int(ends[part.stop])
+        if part.stop - part.start == 1:
+            pieces = chunked.chunks(stop - start, FLOAT_ROWS)
+            floats = (numbers[start:stop][piece].astype(np.float64).tolist() for piece in pieces)
+            found.append(math.fsum(chain.from_iterable(floats)))
+            continue
+        several = numbers[start:stop].astype(np.float64).tolist()
+        bounds = (ends[part.start : part.stop + 1] - start).tolist()
+        found += [math.fsum(several[low:high]) for low, high in pairwise(bounds)]
+    return found
 
 
 def integer_sums(data: Ints, groups: Ints, count: int, weight: Ints | None) -> list[Any]:
@@ -206,16 +230,17 @@ def integer_sums(data: Ints, groups: Ints, count: int, weight: Ints | None) -> l
         return [0] * count
     largest = max(abs(int(data.max())), abs(int(data.min())))
     repeats = len(data) if weight is None else int(weight.sum())
-    if largest * repeats < _EXACT_FLOAT_MAX:
+    if largest * repeats < _EXACT_FLOAT_MAX and len(data) <= chunked.LONG_ROWS:
         numbers = data if weight is None else data.astype(np.int64) * weight
         return list(np.bincount(groups, weights=numbers, minlength=count).astype(np.int64).tolist())
     if largest * repeats <= INT64_MAX:
-        totals = np.zeros(count, dtype=np.int64)
-        wide = data.astype(np.int64)
-        np.add.at(totals, groups, wide if weight is None else wide * weight)
-        return list(totals.tolist())
+        if weight is not None:
+            data = chunked.mapped(lambda part, times: part.astype(np.int64) * times, data, weight)
+        return list(chunked.sums(groups, data, count).tolist())
     exact = [0] * count
-    weights = [1] * len(data) if weight is None else weight.tolist()
-    for number, at, times in zip(data.tolist(), groups.tolist(), weights, strict=True):
-        exact[at] += number * times
+    for part in chunked.chunks(len(data), FLOAT_ROWS):
+        weights = [1] * (part.stop - part.start) if weight is None else weight[part].tolist()
+        pairs = zip(data[part].tolist(), groups[part].tolist(), weights, strict=True)
+        for number, at, times in pairs:
+            exact[at] += number * times
     return exact

@@ -12,10 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from omnigraph.checkpoint import checkpoint
 from omnigraph.whole import whole_number
 
 MEMORY_SHARE: Final = 4
 """A quarter of the machine's memory, unless said otherwise."""
+WAIT_SECONDS: Final = 0.05
+"""How long to wait for another thread between two checkpoints."""
 BYTES_ENVIRONMENT: Final = "OMNIGRAPH_CACHE_BYTES"
 
 
@@ -78,7 +81,9 @@ class Cache:
             return cast(_T, entry.value)
         with self._lock:
             turn = self._making.setdefault(key, threading.Lock())
-        with turn:
+        while not turn.acquire(timeout=WAIT_SECONDS):
+            checkpoint()  # somebody else makes it
+        try:
             found = self.peek(key)
             if found is None:
                 clears = self._clears
@@ -87,6 +92,8 @@ class Cache:
             with self._lock:
                 self._making.pop(key, None)
             return cast(_T, found)
+        finally:
+            turn.release()
 
     def clear(self) -> None:
         with self._lock:

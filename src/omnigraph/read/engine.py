@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
+from omnigraph.checkpoint import install, remove
 from omnigraph.errors import InvalidInput, OmnigraphError, ResourceLimit
 from omnigraph.frozen import frozen
 from omnigraph.manifest.branches import MAIN_BRANCH
@@ -135,6 +136,7 @@ class Reader:
         options = options or STANDARD
         guard = Guard(options.limits, options.cancelled)
         turn = self._turns.of(text if isinstance(text, str) else None)
+        checked = install(guard.check) if guard.can_stop else None
         try:
             started = time.perf_counter()
             with deletion_noticed(self.repository, branch, at):
@@ -154,6 +156,8 @@ class Reader:
             return result
         finally:
             turn.end()
+            if checked is not None:
+                remove(checked)
 
     def explain(
         self,

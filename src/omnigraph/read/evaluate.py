@@ -7,11 +7,12 @@ there. Conditions give truth values: unknown is not true.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.compare import Operand, compare
 from omnigraph.predicates.values import Ints, Literal, Mask, Values
 from omnigraph.query.expressions import (
@@ -29,6 +30,10 @@ from omnigraph.query.expressions import (
 )
 from omnigraph.read.frame import BLOCK_ROWS, Frame, block_slices
 from omnigraph.read.limits import Check
+from omnigraph.read.tables import CachedTable
+
+WHOLE_ROWS: Final = 1 << 20
+"""So many rows are compared with one value at once."""
 
 
 class Gathers(Protocol):
@@ -75,6 +80,16 @@ class Evaluator:
             case _:
                 return self.literal(expression)
 
+    def comparable(self, expression: Expression, frame: Frame) -> Operand:
+        """The same, to be put in order: where there are more rows than entities, their strings are
+        numbers, which are gathered and compared in less time.
+        """
+        if isinstance(expression, PropertyOf) and expression.type.is_string:
+            table = self.tables[expression.variable]
+            if isinstance(table, CachedTable) and frame.rows > table.rows:
+                return table.words(expression.property).take(frame.columns[expression.variable])
+        return self.value(expression, frame)
+
     def literal(self, expression: Expression) -> Literal:
         """A value that is known before anything is read."""
         match expression:
@@ -98,13 +113,13 @@ class Evaluator:
         for rows in block_slices(frame.rows):
             self.check()
             found.append(self._compared(condition, frame.part(rows)))
-        return np.concatenate(found)
+        return chunked.concatenate(found)
 
     def truth(self, condition: Expression, frame: Frame) -> Mask:
         """Which rows satisfy a condition."""
         if isinstance(condition, Compare):
             one_by_one = not (is_constant(condition.left) or is_constant(condition.right))
-            if one_by_one and frame.rows > BLOCK_ROWS:
+            if frame.rows > (BLOCK_ROWS if one_by_one else WHOLE_ROWS):
                 return self._compared_in_blocks(condition, frame)
             return self._compared(condition, frame)
         if isinstance(condition, TextMatch):

@@ -7,12 +7,14 @@ several equal matches: its weight. Frames are immutable; every operation makes a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
+from omnigraph.checkpoint import checkpoint
 from omnigraph.errors import ResourceLimit
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask, picked
 
 _EXACT_FLOAT_MAX = 2**53
@@ -43,7 +45,7 @@ class Chosen(Mapping[str, Ints]):
 
     @cached_property
     def _ordinals(self) -> Ints:
-        return np.flatnonzero(self.mask).astype(np.int32)
+        return chunked.mapped(lambda part: part.astype(np.int32), chunked.nonzero(self.mask))
 
     def __getitem__(self, name: str) -> Ints:
         if name != self.name:
@@ -85,7 +87,7 @@ class Frame:
     def keep(self, mask: Mask) -> Frame:
         if mask.all():
             return self
-        return self.take(np.flatnonzero(mask))
+        return self.take(chunked.nonzero(mask))
 
     def part(self, rows: slice) -> Frame:
         """Some rows that follow each other."""
@@ -105,19 +107,19 @@ class Frame:
 
     def weigh(self, counts: Ints) -> Frame:
         """Every row stands for ``counts`` times as many matches; rows with none are dropped."""
-        weight = counts.astype(np.int64)
+        weight = chunked.mapped(lambda part: part.astype(np.int64), counts)
         if self.weight is not None and len(weight):
             _require_countable(float(weight.max()) * float(self.weight.max()))
-            weight = weight * self.weight
-        return Frame(self.rows, self.columns, weight).keep(counts > 0)
+            weight = chunked.mapped(np.multiply, weight, self.weight)
+        return Frame(self.rows, self.columns, weight).keep(
+            chunked.mapped(lambda part: part > 0, counts)
+        )
 
     def spread(self) -> Frame:
         """One row per match."""
         if self.weight is None:
             return self
-        rows = np.repeat(np.arange(self.rows), self.weight)
-        plain = Frame(self.rows, self.columns)
-        return plain.take(rows)
+        return Frame(self.rows, self.columns).take(chunked.repeat(self.weight))
 
     def collapse(self) -> Frame:
         """Equal rows become one row of their common weight."""
@@ -126,13 +128,18 @@ class Frame:
         groups, first = group_rows(list(self.columns.values()), self.rows)
         if len(first) == self.rows:
             return self
-        columns = {name: column[first] for name, column in self.columns.items()}
+        columns = {name: chunked.take(column, first) for name, column in self.columns.items()}
         return Frame(len(first), columns, add_up(groups, len(first), self.weight))
 
 
 def _total(weight: Ints) -> int:
-    _require_countable(float(weight.sum(dtype=np.float64)))
-    return int(weight.sum())
+    parts = (weight[part] for part in chunked.chunks(len(weight), chunked.LONG_ROWS))
+    rough, exact = 0.0, 0
+    for part in parts:
+        rough += float(part.sum(dtype=np.float64))
+        exact += int(part.sum())
+    _require_countable(rough)
+    return exact
 
 
 def _require_countable(matches: float) -> None:
@@ -150,9 +157,12 @@ START = Frame(1, {})
 """The empty assignment: what every match begins with."""
 
 
-def block_slices(rows: int) -> Iterator[slice]:
-    for start in range(0, rows, BLOCK_ROWS):
-        yield slice(start, start + BLOCK_ROWS)
+def block_slices(rows: int, size: int | None = None) -> Iterator[slice]:
+    """Consecutive slices of so many rows, a block unless said."""
+    size = BLOCK_ROWS if size is None else size
+    for start in range(0, rows, size):
+        checkpoint()
+        yield slice(start, start + size)
 
 
 def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
@@ -161,11 +171,11 @@ def group_rows(columns: list[Ints], rows: int) -> tuple[Ints, Ints]:
         return np.zeros(rows, dtype=np.int64), np.zeros(min(rows, 1), dtype=np.int64)
     codes, count = dense_codes(columns, rows)
     first = first_rows_of(codes, count)
-    present = np.flatnonzero(first < rows)
-    order = present[np.argsort(first[present], kind="stable")]
+    present = chunked.nonzero(chunked.mapped(lambda part: part < rows, first))
+    order = chunked.take(present, chunked.order([chunked.take(first, present)]))
     place = np.empty(len(first), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return picked(place, codes), first[order]
+    chunked.scatter(place, order, np.arange(len(order)))
+    return picked(place, codes), chunked.take(first, order)
 
 
 def dense_codes(columns: list[Ints], rows: int) -> tuple[Ints, int]:
@@ -175,7 +185,7 @@ def dense_codes(columns: list[Ints], rows: int) -> tuple[Ints, int]:
     codes, count = _dense(columns[0])
     for column in columns[1:]:
         more, more_count = _dense(column)
-        codes, count = _dense(codes.astype(np.int64) * more_count + more)
+        codes, count = _dense(chunked.mapped(partial(_pairs, more_count), codes, more))
     return codes, count
 
 
@@ -188,7 +198,7 @@ def first_rows_of(codes: Ints, count: int, sizes: Ints | None = None) -> Ints:
     head = count * HEAD_ROWS
     _write_backwards(first, codes[:head])
     if head < rows:
-        sizes = np.bincount(codes, minlength=count) if sizes is None else sizes
+        sizes = chunked.bincount(codes, count) if sizes is None else sizes
         present = sizes > 0
         while head < rows and (first[present] == rows).any():
             head *= HEAD_GROWTH
@@ -198,7 +208,10 @@ def first_rows_of(codes: Ints, count: int, sizes: Ints | None = None) -> Ints:
 
 def _write_backwards(first: Ints, codes: Ints) -> None:
     """So that the first row of each code is what stays."""
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    for part in reversed(list(block_slices(len(codes), chunked.CHUNK_ROWS))):
+        checkpoint()
+        found = codes[part][::-1]
+        first[found] = np.arange(part.start + len(found) - 1, part.start - 1, -1)
 
 
 def add_up(groups: Ints, count: int, weight: Ints | None) -> Ints:
@@ -207,12 +220,11 @@ def add_up(groups: Ints, count: int, weight: Ints | None) -> Ints:
         total = len(groups) if weight is None else _total(weight)
         return np.array([total], dtype=np.int64)
     if weight is None:
-        return np.bincount(groups, minlength=count).astype(np.int64)
-    if _total(weight) < _EXACT_FLOAT_MAX:
+        return chunked.bincount(groups, count).astype(np.int64)
+    if len(groups) <= chunked.LONG_ROWS and _total(weight) < _EXACT_FLOAT_MAX:
         return np.bincount(groups, weights=weight, minlength=count).astype(np.int64)
-    totals = np.zeros(count, dtype=np.int64)
-    np.add.at(totals, groups, weight)
-    return totals
+    _total(weight)
+    return chunked.sums(groups, weight, count)
 
 
 def _dense(column: Ints) -> tuple[Ints, int]:
@@ -222,7 +234,17 @@ def _dense(column: Ints) -> tuple[Ints, int]:
         if high - low < min(max(1024, 4 * len(column)), _INT32_MAX):
             if column.dtype.itemsize < 4:
                 column = column.astype(np.int32)
-            codes = column - column.dtype.type(low) if low else column
-            return codes.astype(np.int64) if codes.dtype.kind == "u" else codes, high - low + 1
-    unique, codes = np.unique(column, return_inverse=True)
-    return np.asarray(codes).astype(np.int64, copy=False), len(unique)
+            if low or column.dtype.kind == "u":
+                column = chunked.mapped(partial(_from_zero, low), column)
+            return column, high - low + 1
+    unique, codes = chunked.unique_codes(column)
+    return codes.astype(np.int64, copy=False), len(unique)
+
+
+def _from_zero(low: int, column: Ints) -> Ints:
+    codes = column - column.dtype.type(low) if low else column
+    return codes.astype(np.int64) if codes.dtype.kind == "u" else codes
+
+
+def _pairs(more_count: int, codes: Ints, more: Ints) -> Ints:
+    return np.asarray(codes.astype(np.int64) * more_count + more)

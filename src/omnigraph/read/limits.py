@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import field
-from typing import Final, TypeAlias
+from typing import Final
 
+from omnigraph.checkpoint import Check
 from omnigraph.errors import QueryCancelled, QueryTimeout, ResourceLimit
 from omnigraph.frozen import frozen
 from omnigraph.read.cache import memory_bytes
@@ -33,8 +33,7 @@ class Limits:
     rows_max: int = ROWS_MAX
 
 
-Check: TypeAlias = Callable[[], None]
-"""Goes on, or says why the query may not: asked between parts of what takes long."""
+__all__ = ["Check", "Guard", "Limits"]
 
 
 class Guard:
@@ -54,6 +53,11 @@ class Guard:
             passed = int((time.monotonic() - self._started) * 1000)
             if passed > limit:
                 raise QueryTimeout(limit, passed)
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is anything that ``check`` could refuse."""
+        return self._limits.timeout_ms > 0 or self._cancelled is not None
 
     @property
     def frame_rows_max(self) -> int:

@@ -7,7 +7,7 @@ mean listing them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Final, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask
 from omnigraph.query.expressions import EntityType
 from omnigraph.query.plan import AntiJoin, Expand, Pattern, PatternVariable
@@ -141,8 +142,7 @@ class Matcher:
         if frame is START:
             return found
         self.guard.allow_frame(frame.rows * found.rows)
-        rows = np.repeat(np.arange(frame.rows), found.rows)
-        every = np.tile(found.columns[variable.name], frame.rows)
+        rows, every = chunked.product(frame.rows, found.columns[variable.name])
         return frame.take(rows).bind(variable.name, every)
 
     def candidates(self, variable: PatternVariable) -> Ints:
@@ -161,7 +161,7 @@ class Matcher:
         table = self._table(variable.type)
         if isinstance(table, CachedTable) and len(ordinals) > table.rows:
             every = self._accepts(variable, table.all)
-            return None if every is None else np.asarray(every[ordinals])
+            return None if every is None else chunked.take(every, ordinals)
         mask = np.ones(len(ordinals), dtype=bool)
         if allowed is not None:
             mask &= sets.among(ordinals, allowed)
@@ -186,7 +186,7 @@ class Matcher:
         reached = self._reach(walk, expand, known, reverse=not forward)
         mask = self._accepts(found, reached.node)
         if mask is not None:
-            reached = Reached(reached.origin[mask], reached.node[mask])
+            reached = Reached(*chunked.compress(mask, *reached))
         return frame.only(later).take(reached.origin).bind(found.name, reached.node)
 
     def _follow_edges(
@@ -204,7 +204,7 @@ class Matcher:
         for variable in (edge, found):
             mask = self._accepts(variable, ordinals if variable is edge else node)
             if mask is not None:
-                origin, node, ordinals = origin[mask], node[mask], ordinals[mask]
+                origin, node, ordinals = chunked.compress(mask, origin, node, ordinals)
         return frame.take(origin).bind(edge.name, ordinals).bind(found.name, node)
 
     def _counts_only(self, step: Follow, later: frozenset[str]) -> bool:
@@ -234,7 +234,7 @@ class Matcher:
         else:
             origin, node, edge = edges.edges_of(way, known)
             mask = self._accepted(step, node, edge)
-        return np.bincount(origin[mask], minlength=len(known))
+        return chunked.bincount(chunked.compress(mask, origin)[0], len(known))
 
     def _accepted(self, step: Follow, nodes: Ints, edges: Ints | None = None) -> Mask:
         """Which neighbours, and edges to them, satisfy what is known about their variables."""
@@ -250,12 +250,12 @@ class Matcher:
         if expand.max_hops == 1:
             self._allow(walk, known)
             return walk.neighbours(known)
-        starts, place = np.unique(known, return_inverse=True)
+        starts, place = chunked.unique_codes(known)
         found = walk.reach(starts, expand.min_hops, expand.max_hops, self.guard, reverse=reverse)
         if len(starts) == len(known) and (starts == known).all():
             return found
         ends = np.zeros(len(starts) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(found.origin, minlength=len(starts)), out=ends[1:])
+        ends[1:] = chunked.cumsum(chunked.bincount(found.origin, len(starts)))
         by_start = Adjacency(ends, found.node, found.node)
         self.guard.allow_frame(int(by_start.degrees(place).sum()))
         return by_start.neighbours(place)
@@ -284,10 +284,11 @@ class Matcher:
             return frame.keep(self._pairs(walk, expand, source, target))
         self._allow(walk, source)
         origin, node, edge = walk.edges_of(source)
-        fits = node == target[origin]
+        fits = chunked.mapped(lambda part, at: part == target[at], node, origin)
         mask = self._accepts(step.edge, edge)
         fits = fits if mask is None else fits & mask
-        return frame.take(origin[fits]).bind(step.edge.name, edge[fits])
+        origin, edge = chunked.compress(fits, origin, edge)
+        return frame.take(origin).bind(step.edge.name, edge)
 
     def _pairs(self, walk: Walk, expand: Expand, source: Ints, target: Ints) -> Mask:
         """Which sources reach their targets."""
@@ -297,11 +298,11 @@ class Matcher:
             if expand.undirected:
                 found |= edges.adjacency("in").connected(source, target)
             return found
-        starts, place = np.unique(source, return_inverse=True)
+        starts, place = chunked.unique_codes(source)
         low, high = expand.min_hops, expand.max_hops
         reached = walk.reach(starts, low, high, self.guard, reverse=False)
-        keys = reached.origin.astype(np.int64) << 32 | reached.node
-        return sets.among(place.astype(np.int64) << 32 | target, np.sort(keys))
+        keys = chunked.mapped(_pair_key, *reached)
+        return sets.among(chunked.mapped(_pair_key, place, target), chunked.sort(keys))
 
     # Negation
 
@@ -309,20 +310,32 @@ class Matcher:
         """Which rows the pattern has a match for. Asked once for equal rows."""
         shared = [frame.columns[name] for name in anti_join.outer]
         groups, first = group_rows(shared, frame.rows)
-        columns = {n: c[first] for n, c in zip(anti_join.outer, shared, strict=True)}
+        columns = {
+            name: chunked.take(column, first)
+            for name, column in zip(anti_join.outer, shared, strict=True)
+        }
         outer = Frame(len(first), columns).bind(ORIGIN, np.arange(len(first), dtype=np.int32))
         hit = np.zeros(len(first), dtype=bool)
-        hit[self._origins(anti_join.pattern, outer)] = True
-        return np.asarray(hit[groups])
+        for origins in self._origins(anti_join.pattern, outer):
+            hit[origins] = True
+        return chunked.take(hit, groups)
 
-    def _origins(self, pattern: Pattern, outer: Frame) -> Ints:
+    def _origins(self, pattern: Pattern, outer: Frame) -> Iterator[Ints]:
         """The rows that have a match; in halves when all at once would need too much memory."""
         inner = replace(self, only_existence=True, profile=self.profile.inner())._inside(pattern)
         try:
-            return inner.match(pattern, (), outer).columns[ORIGIN]
+            found = inner.match(pattern, (), outer).columns[ORIGIN]
         except ResourceLimit:
             if outer.rows < 2:
                 raise
+        else:
+            yield found
+            return
         half = np.arange(outer.rows) < outer.rows // 2
-        parts = [self._origins(pattern, outer.keep(side)) for side in (half, ~half)]
-        return np.concatenate(parts)
+        for side in (half, ~half):
+            yield from self._origins(pattern, outer.keep(side))
+
+
+def _pair_key(first: Ints, second: Ints) -> Ints:
+    """Two ordinals as one number."""
+    return np.asarray(first.astype(np.int64) << 32 | second)

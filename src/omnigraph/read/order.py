@@ -6,21 +6,28 @@ ids are fetched only for rows that need them.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+from omnigraph.checkpoint import checkpoint
 from omnigraph.frozen import frozen
-from omnigraph.predicates.values import Ints, Mask, Values
-from omnigraph.read.frame import BLOCK_ROWS, block_slices
+from omnigraph.predicates import chunked
+from omnigraph.predicates.values import Ints, Mask, Values, Words
+from omnigraph.read.frame import BLOCK_ROWS, block_slices, first_rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PARTITION_ROWS_MIN: Final = 1_024
 """Fewer rows are sorted at once."""
+RANKED_MAX: Final = 1 << 16
+"""So many strings are ranked at once."""
+LISTS_ROWS: Final = 1 << 14
+"""So many lists are looked at between two checkpoints."""
 _BEGINNING: Final = 8
 """As many bytes of a string as a number has."""
 
@@ -51,14 +58,17 @@ class SortColumn:
         if data.dtype == np.bool_:
             data = data.view(np.int8)
         if descending:
-            data = -data if data.dtype.kind == "f" else ~data
+            data = chunked.mapped(np.negative if data.dtype.kind == "f" else np.invert, data)
         return cls(data, present, descending)
 
     def levels(self) -> list[Ints]:
         """Arrays to sort by, the most significant first."""
         if self.present is None:
             return [self.data]
-        data = np.where(self.present, self.data, self.data.dtype.type(0))
+        zero = self.data.dtype.type(0)
+        data = chunked.mapped(
+            lambda present, part: np.where(present, part, zero), self.present, self.data
+        )
         return [(~self.present if self.nulls_last else self.present).view(np.int8), data]
 
     @property
@@ -67,8 +77,11 @@ class SortColumn:
         return self.data.dtype.kind == "f" and bool(np.isnan(self.data).any())
 
     def take(self, rows: Ints | slice) -> SortColumn:
-        present = None if self.present is None else self.present[rows]
-        return SortColumn(self.data[rows], present, self.nulls_last, self.exact)
+        if isinstance(rows, slice):
+            present = None if self.present is None else self.present[rows]
+            return SortColumn(self.data[rows], present, self.nulls_last, self.exact)
+        present = None if self.present is None else chunked.take(self.present, rows)
+        return SortColumn(chunked.take(self.data, rows), present, self.nulls_last, self.exact)
 
 
 @frozen(slots=False)
@@ -97,18 +110,79 @@ def string_ranks(array: pa.Array) -> Ints:
     """Numbers that compare like strings do by their bytes; equal strings have equal numbers."""
     import pyarrow.compute as pc
 
+    if len(array) > RANKED_MAX:
+        return _ranks_by_parts(array)
     ranks = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
     return np.asarray(ranks.to_numpy()).astype(np.int64)
 
 
-def string_beginnings(array: pa.Array, rows: Ints) -> Ints:
-    """The first bytes of some strings as numbers that never compare the other way than they do."""
+def _ranks_by_parts(array: pa.Array) -> Ints:
+    """The same for many strings: by their first bytes, and where those are equal by the next."""
+    valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+    ranks = valid.astype(np.int64)
+    open_, skipped = chunked.nonzero(valid), 0
+    while len(open_):
+        checkpoint()
+        letters = chunked.mapped(partial(string_beginnings, array, skipped=skipped), open_)
+        sizes = chunked.mapped(partial(_sizes, array, skipped), open_)
+        known = chunked.take(ranks, open_)
+        order = chunked.order((known, letters, sizes))
+        columns = [chunked.take(column, order) for column in (known, letters, sizes)]
+        first = _different(columns)
+        # The rank of the first of its equals: those that differ later find room below the next.
+        starts = chunked.nonzero(first)
+        place = chunked.mapped(lambda part: part - 1, chunked.cumsum(first))
+        begins = chunked.nonzero(_different(columns[:1]))
+        before = chunked.take(begins, chunked.search(begins, starts, side="right") - 1)
+        offset = chunked.take(chunked.mapped(np.subtract, starts, before), place)
+        open_ = chunked.take(open_, order)
+        chunked.scatter(ranks, open_, chunked.mapped(np.add, columns[0], offset))
+        ends = chunked.concatenate((starts[1:], np.array([len(order)])))
+        left = chunked.take(columns[2], starts)
+        going_on = chunked.mapped(
+            lambda start, end, size: (end - start > 1) & (size > _BEGINNING), starts, ends, left
+        )
+        going_on = chunked.take(going_on, place)
+        open_, skipped = chunked.compress(going_on, open_)[0], skipped + _BEGINNING
+    return ranks
+
+
+def _sizes(array: pa.Array, skipped: int, rows: Ints) -> Ints:
+    """How many bytes of strings are left, as far as they fit into one number and one more."""
+    starts, stops = _bounds(array, rows)
+    return np.asarray(np.clip(stops - starts - skipped, 0, _BEGINNING + 1))
+
+
+def _different(columns: Sequence[Ints]) -> Mask:
+    """Where rows differ from the row before."""
+
+    def differ(*pairs: Ints) -> Ints:
+        half = len(pairs) // 2
+        found = pairs[0] != pairs[half]
+        for at in range(1, half):
+            found |= pairs[at] != pairs[half + at]
+        return np.asarray(found)
+
+    after, before = [c[1:] for c in columns], [c[:-1] for c in columns]
+    return chunked.concatenate((np.ones(1, dtype=bool), chunked.mapped(differ, *after, *before)))
+
+
+def _bounds(array: pa.Array, rows: Ints) -> tuple[Ints, Ints]:
+    """Where the bytes of some strings begin and end."""
     import pyarrow as pa
 
     wide = pa.types.is_large_string(array.type)
-    _, bounds, texts = array.buffers()
-    every = np.frombuffer(bounds, dtype=np.int64 if wide else np.int32)[array.offset :]
-    starts, stops = (every.take(rows + more).astype(np.int64) for more in (0, 1))
+    every = np.frombuffer(array.buffers()[1], dtype=np.int64 if wide else np.int32)[array.offset :]
+    return every.take(rows).astype(np.int64), every.take(rows + 1).astype(np.int64)
+
+
+def string_beginnings(array: pa.Array, rows: Ints, *, skipped: int = 0) -> Ints:
+    """The first bytes of some strings as numbers that never compare the other way than they do;
+    ``skipped``: the bytes after so many.
+    """
+    texts = array.buffers()[2]
+    starts, stops = _bounds(array, rows)
+    starts = np.minimum(starts + skipped, stops)
     letters = memoryview(b"" if texts is None else texts)
     if len(letters) < _BEGINNING:
         letters = memoryview(letters.tobytes().ljust(_BEGINNING, b"\0"))
@@ -126,14 +200,40 @@ def _bits(count: Ints) -> Ints:
     return (8 * count).astype(np.uint64)
 
 
+def as_words(values: Values) -> Values:
+    """Strings as numbers into a sorted list of them: for a column that is gathered many times."""
+    if values.is_numpy:
+        return values
+    import pyarrow as pa
+
+    unique, codes = chunked.unique_codes(string_ranks(values.data))
+    first = first_rows_of(codes, len(unique))
+    missing = int(values.data.null_count > 0)  # null has the smallest rank
+    words = values.data.take(pa.array(first[missing:])).cast(pa.string())
+    places = chunked.mapped(lambda part: (part - missing).astype(np.int32), codes)
+    return Values(values.type, places, None, Words(words))
+
+
 def list_ranks(values: Values) -> Ints:
     """Numbers that compare like lists do item by item; only ties between groups need them."""
-    items = [
-        tuple(item.encode() if isinstance(item, str) else item for item in found or ())
-        for found in values.to_list()
-    ]
-    places = {item: at for at, item in enumerate(sorted(set(items)))}
-    return np.array([places[item] for item in items], dtype=np.int64)
+    items: list[tuple[Any, ...]] = []
+    runs: list[list[tuple[Any, ...]]] = []
+    for part in chunked.chunks(len(values), LISTS_ROWS):
+        made = [
+            tuple(item.encode() if isinstance(item, str) else item for item in found or ())
+            for found in values.part(part.start, part.stop).to_list()
+        ]
+        items += made
+        runs.append(sorted(set(made)))
+    places: dict[tuple[Any, ...], int] = {}
+    for at, item in enumerate(heapq.merge(*runs)):
+        if not at % LISTS_ROWS:
+            checkpoint()
+        places.setdefault(item, len(places))
+    ranks = np.empty(len(items), dtype=np.int64)
+    for part in chunked.chunks(len(items), LISTS_ROWS):
+        ranks[part] = [places[item] for item in items[part]]
+    return ranks
 
 
 def first_rows(
@@ -147,7 +247,7 @@ def first_rows(
     if limit == 0:
         return np.array([], dtype=np.int64)
     levels = [level for key in keys for level in key.levels()]
-    order = np.lexsort(levels[::-1]) if levels else np.arange(rows)
+    order = chunked.order(levels) if levels else np.arange(rows)
     return _break_ties(order, levels, ties, limit)[:limit]
 
 
@@ -174,7 +274,7 @@ def shortlist(key: Key, rows: int, limit: int, chosen: Mask | None = None) -> In
             found += [places + block.start for places in _cut(column, limit)]
         else:
             found.append(_cut_chosen(column, limit, chosen[block]) + block.start)
-    return np.concatenate(found)
+    return chunked.concatenate(found)
 
 
 def _among_the_first(keys: Sequence[Key], rows: int, limit: int) -> Ints:
@@ -190,7 +290,8 @@ def _among_the_first(keys: Sequence[Key], rows: int, limit: int) -> Ints:
         small = len(left) <= max(limit, PARTITION_ROWS_MIN)
         if small or not column.exact or column.has_nan:
             break
-    return np.sort(np.concatenate([*found, left]))
+    assert left is not None
+    return chunked.sort(chunked.concatenate([*found, left]))
 
 
 def _cut(column: SortColumn, limit: int) -> tuple[Ints, Ints]:
@@ -198,20 +299,31 @@ def _cut(column: SortColumn, limit: int) -> tuple[Ints, Ints]:
     places = np.arange(0)
     left: Ints | None = None
     for level in column.levels():
-        data = level if left is None else level[left]
+        data = level if left is None else chunked.take(level, left)
         if len(data) <= limit:
             break
         last = data.min()
-        equal = np.flatnonzero(data == last)
+        equal = _places(data, np.equal, last)
         if len(equal) < limit:
-            last = np.partition(data, limit - 1)[limit - 1]
+            last = _smallest(data, limit)
             if last != last:  # not a number is equal to nothing
                 break
-            below, equal = np.flatnonzero(data < last), np.flatnonzero(data == last)
+            below, equal = _places(data, np.less, last), _places(data, np.equal, last)
             places = np.concatenate([places, below if left is None else left[below]])
             limit -= len(below)
         left = equal if left is None else left[equal]
     return places, np.arange(len(column.data)) if left is None else left
+
+
+def _places(data: Ints, compare: Any, value: Any) -> Ints:
+    return chunked.nonzero(chunked.mapped(lambda part: compare(part, value), data))
+
+
+def _smallest(data: Ints, count: int) -> Any:
+    """The last of the smallest ``count`` numbers."""
+    if len(data) <= chunked.LONG_ROWS:
+        return np.partition(data, count - 1)[count - 1]
+    return chunked.sort(data)[count - 1]
 
 
 def _cut_chosen(column: SortColumn, limit: int, chosen: Mask) -> Ints:
@@ -227,6 +339,14 @@ def _cut_chosen(column: SortColumn, limit: int, chosen: Mask) -> Ints:
     return np.asarray(places[chosen[places]])
 
 
+def _id_ranks(table: HasIds, ordinals: Ints) -> Ints:
+    """Numbers that compare like the ids of entities; those that repeat are ranked once."""
+    count = int(ordinals.max()) + 1 if len(ordinals) else 0
+    if count >= len(ordinals):
+        return string_ranks(table.ids(ordinals))
+    return chunked.take(string_ranks(table.ids(np.arange(count, dtype=np.int32))), ordinals)
+
+
 def _break_ties(
     order: Ints, levels: Sequence[Ints], ties: Sequence[tuple[HasIds, Ints]], limit: int
 ) -> Ints:
@@ -235,13 +355,13 @@ def _break_ties(
         return order
     same = np.ones(len(order) - 1, dtype=bool)
     for level in levels:
-        sorted_level = level[order]
-        same &= sorted_level[1:] == sorted_level[:-1]
+        sorted_level = chunked.take(level, order)
+        same &= chunked.mapped(np.equal, sorted_level[1:], sorted_level[:-1])
     if not same[: max(limit, 1)].any():
         return order
-    groups = np.concatenate(([0], np.cumsum(~same)))
+    groups = chunked.concatenate((np.zeros(1, dtype=np.int64), chunked.cumsum(~same)))
     end = int(np.searchsorted(groups, groups[limit - 1], side="right"))
     head, groups = order[:end], groups[:end]
-    ranks = [string_ranks(table.ids(ordinals[head])) for table, ordinals in ties]
-    inside = np.lexsort([*ranks[::-1], groups])
-    return np.concatenate((head[inside], order[end:]))
+    ranks = [_id_ranks(table, chunked.take(ordinals, head)) for table, ordinals in ties]
+    inside = chunked.order([groups, *ranks])
+    return chunked.concatenate((chunked.take(head, inside), order[end:]))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask, Values, repeated
 from omnigraph.predicates.values import Literal as LiteralValue
 from omnigraph.query.checked import Column, SortKey
@@ -99,7 +100,7 @@ class Output:
             origin, chosen = frame.origin()
             if chosen is not None:
                 rows = shortlist(self._sort_key(sorting[0], origin), origin.rows, limit, chosen)
-                frame = origin.take(np.sort(rows))
+                frame = origin.take(chunked.sort(rows))
         keys += [self._sort_key(item, frame) for item in sorting]
         ties = [(self.tables[name], frame.columns[name]) for name in self.plan.tie_break]
         return frame.take(ordered_rows(keys, ties, frame.rows, limit))
@@ -117,7 +118,7 @@ class Output:
                 part = frame.part(rows) if isinstance(rows, slice) else frame.take(rows)
             if rough and strings is not None and isinstance(expression, PropertyOf):
                 return strings.rough(part.columns[expression.variable], descending=descending)
-            value = self.evaluator.value(expression, part)
+            value = self.evaluator.comparable(expression, part)
             assert isinstance(value, Values)
             return SortColumn.of(value, descending=descending)
 
@@ -214,8 +215,8 @@ def _first_matches(frame: Frame, limit: int) -> Frame:
         return origin.take(_first_chosen(chosen, limit))
     if frame.weight is None:
         return frame.take(np.arange(min(limit, frame.rows)))
-    before = np.cumsum(frame.weight) - frame.weight
-    kept = frame.take(np.flatnonzero(before < limit))
+    before = chunked.mapped(np.subtract, chunked.cumsum(frame.weight), frame.weight)
+    kept = frame.take(chunked.nonzero(chunked.mapped(lambda part: part < limit, before)))
     if not kept.rows or kept.weight is None:
         return kept
     weight = kept.weight.copy()

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from omnigraph.checkpoint import checkpoint
 from omnigraph.errors import InvalidInput
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Values
 from omnigraph.query.expressions import Bm25, Fusion, Nearest, Ranking
 from omnigraph.query.plan import ReadPlan
@@ -59,7 +61,7 @@ class Ranker:
         scores = self.searcher.scores(ranking, table, possible)
         keys = [SortColumn.of(scores, descending=False)]
         rows = first_rows(keys, [(table, possible)], len(possible), limit)
-        return np.sort(possible[rows])
+        return chunked.sort(possible[rows])
 
     def _scores(self, ranking: Nearest | Bm25, frame: Frame) -> SortColumn:
         value = self.evaluator.value(ranking, frame)
@@ -76,17 +78,23 @@ class Ranker:
         scores: dict[int, float] = {}
         for _, order in arms:
             for rank, entity in enumerate(order):
+                if not rank % chunked.CHUNK_ROWS:
+                    checkpoint()
                 scores[entity] = scores.get(entity, 0.0) + 1.0 / (k + rank + 1)
         seen = dict.fromkeys([entity for _, order in arms for entity in order])
-        best = sorted(seen, key=lambda entity: -scores[entity])[: self.plan.limit]
+        entities = np.array(list(seen), dtype=np.int64)
+        by_score = chunked.order((np.array([-scores[entity] for entity in seen]),))
+        best = entities[by_score[: self.plan.limit]].tolist()
         self.searcher.fused[ranking] = scores
         place = {entity: at for at, entity in enumerate(best)}
         first, second = arms[0][0], arms[1][0]
         only_second = ~sets.among(second.columns[name], sets.unique(first.columns[name]))
         frame = _joined(first, second.keep(only_second))
-        ranks = np.array([place.get(e, -1) for e in frame.columns[name].tolist()], dtype=np.int64)
-        kept = np.flatnonzero(ranks >= 0)
-        return frame.take(kept), SortColumn(ranks[kept])
+        ranks = np.empty(frame.rows, dtype=np.int64)
+        for part in chunked.chunks(frame.rows):
+            ranks[part] = [place.get(e, -1) for e in frame.columns[name][part].tolist()]
+        kept = chunked.nonzero(ranks >= 0)
+        return frame.take(kept), SortColumn(chunked.take(ranks, kept))
 
     def _arm(
         self, arm: Nearest | Bm25, needed: frozenset[str], name: str
@@ -97,7 +105,10 @@ class Ranker:
             (self.evaluator.tables[item], frame.columns[item]) for item in self.plan.tie_break
         ]
         rows = first_rows([scores], ties, frame.rows, None)
-        return frame, list(dict.fromkeys(frame.columns[name][rows].tolist()))
+        entities: dict[int, None] = {}
+        for part in chunked.chunks(len(rows)):
+            entities.update(dict.fromkeys(frame.columns[name][rows[part]].tolist()))
+        return frame, list(entities)
 
     def _k(self, ranking: Fusion) -> float:
         k = self.evaluator.literal(ranking.k).value
@@ -108,5 +119,5 @@ class Ranker:
 
 def _joined(first: Frame, second: Frame) -> Frame:
     names = first.columns.keys() & second.columns.keys()
-    columns = {n: np.concatenate((first.columns[n], second.columns[n])) for n in names}
+    columns = {n: chunked.concatenate((first.columns[n], second.columns[n])) for n in names}
     return Frame(first.rows + second.rows, columns)

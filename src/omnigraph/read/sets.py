@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask
 
 
 def unique(numbers: Ints) -> Ints:
     """Every number once, in order."""
-    if len(numbers) < 2:
-        return numbers
-    found = np.sort(numbers)
-    first = np.empty(len(found), dtype=bool)
-    first[0] = True
-    np.not_equal(found[1:], found[:-1], out=first[1:])
-    return found if first.all() else found[first]
+    return chunked.unique(numbers)
 
 
 def among(numbers: Ints, known: Ints) -> Mask:
     """Which numbers are in a sorted set."""
     if not len(known):
         return np.zeros(len(numbers), dtype=bool)
+    return chunked.mapped(lambda part: _among(part, known), numbers)
+
+
+def _among(numbers: Ints, known: Ints) -> Mask:
     places = np.searchsorted(known, numbers)
     places[places == len(known)] = 0
     return np.asarray(known[places] == numbers)
@@ -33,9 +32,9 @@ def among(numbers: Ints, known: Ints) -> Mask:
 
 def without(numbers: Ints, known: Ints) -> Ints:
     """The numbers that are not in a sorted set."""
-    return np.asarray(numbers[~among(numbers, known)])
+    return chunked.compress(chunked.mapped(np.logical_not, among(numbers, known)), numbers)[0]
 
 
 def union(first: Ints, second: Ints) -> Ints:
     """Two sets without common members as one."""
-    return np.sort(np.concatenate((first, second)))
+    return chunked.sort(chunked.concatenate((first, second)))

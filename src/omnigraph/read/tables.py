@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
+from omnigraph.checkpoint import checkpoint
 from omnigraph.errors import OmnigraphError
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.read.adjacency import Adjacency, Hits, Reached, build_adjacency
-from omnigraph.read.cache import Cache
+from omnigraph.read.cache import WAIT_SECONDS, Cache
 from omnigraph.read.lookup import IdLookup
+from omnigraph.read.order import as_words
 from omnigraph.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.types import STRING, PropertyType
 
@@ -35,6 +38,8 @@ Kept: TypeAlias = "tuple[ArrayStore, str]"
 """Where derived arrays are kept, and what names the tables they are made from."""
 
 ID_TYPE: Final = PropertyType(STRING)
+LOOKUP_ROWS: Final = 1 << 16
+"""So many ids enter a dictionary between two checkpoints."""
 LOOKUPS_MAX: Final = 1_000
 """More ids than this are found in one pass over all ids."""
 EDGES_KEPT_MIN: Final = 100_000
@@ -64,8 +69,8 @@ class Addresses:
 
     @classmethod
     def of(cls, addresses: Ints) -> Addresses:
-        order = np.argsort(addresses, kind="stable").astype(np.int32)
-        return cls(addresses[order], order)
+        order = chunked.order((addresses,)).astype(np.int32)
+        return cls(chunked.take(addresses, order), order)
 
     @property
     def nbytes(self) -> int:
@@ -167,6 +172,13 @@ class CachedTable:
 
         return self.cache.get(self._keys[name], load)
 
+    def words(self, name: str) -> Values:
+        """A property of all entities that is a string, as numbers into a sorted list of words."""
+        column = self.column(name)
+        if column.is_numpy:
+            return column
+        return self.cache.get(f"{self._keys[name]}/words", lambda: as_words(column))
+
     def gather(self, name: str, ordinals: Ints) -> Values:
         """A property of some entities."""
         column = self.column(name)
@@ -251,8 +263,11 @@ class CachedNodes(CachedTable):
     def _make_lookup(self) -> IdLookup:
         made = self._carried_over()
         if made is None:
-            ids = self.column("id").to_arrow().to_pylist()
-            made = IdLookup(dict(zip(ids, range(len(ids)), strict=True)))
+            made = IdLookup({})
+            ids = self.column("id").to_arrow()
+            for part in chunked.chunks(len(ids), LOOKUP_ROWS):
+                some = ids.slice(part.start, LOOKUP_ROWS).to_pylist()
+                made.root.update(zip(some, range(part.start, part.stop), strict=True))
         self.recent.note(self, "lookup")
         return made
 
@@ -375,9 +390,16 @@ class CachedEdges(CachedTable):
         if not self.rows:
             none = np.array([], dtype=np.int32)
             return Ends(none, none)
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor, wait
 
         found = self.open().scan([SRC, DST])
-        with ThreadPoolExecutor(1) as other:  # Arrow looks ids up without Python's lock
-            target = other.submit(self._target.resolve, found[DST])
-            return Ends(self._source.resolve(found[SRC]), target.result())
+        workers = ThreadPoolExecutor(2)  # Arrow looks ids up without Python's lock
+        try:
+            source = workers.submit(self._source.resolve, found[SRC])
+            target = workers.submit(self._target.resolve, found[DST])
+            # One call of Arrow cannot be stopped; a query that is given up does not wait for it.
+            while wait((source, target), timeout=WAIT_SECONDS).not_done:
+                checkpoint()
+            return Ends(source.result(), target.result())
+        finally:
+            workers.shutdown(wait=False)

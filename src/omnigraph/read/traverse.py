@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints
 from omnigraph.read import sets
 from omnigraph.read.adjacency import Hits, Reached
@@ -57,21 +58,22 @@ class Walk:
         if not self.undirected:
             return first
         second = self.edges.edges_of("in", nodes)
-        other = second.node != nodes[second.origin]
-        parts = [first, Hits(*(column[other] for column in second))]
-        origin, node, edge = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        order = np.lexsort((self.edge_positions(edge), self.positions(node), origin))
-        return Hits(origin[order], node[order], edge[order])
+        other = chunked.mapped(
+            lambda node, origin: node != nodes[origin], second.node, second.origin
+        )
+        parts = [first, Hits(*chunked.compress(other, *second))]
+        origin, node, edge = (chunked.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = chunked.order((origin, self.positions(node), self.edge_positions(edge)))
+        return Hits(*(chunked.take(column, order) for column in (origin, node, edge)))
 
     def neighbours(self, nodes: Ints) -> Reached:
         """Every neighbour of each node once."""
         if not self.undirected:
             return self.edges.neighbours(self.direction, nodes)
         hits = [self.edges.neighbours(way, nodes) for way in self._directions]
-        origin = np.concatenate([hit.origin for hit in hits])
-        node = np.concatenate([hit.node for hit in hits])
-        keys = sets.unique(origin.astype(np.int64) << _SHIFT | node)
-        return self._sorted(keys)
+        origin = chunked.concatenate([hit.origin for hit in hits])
+        node = chunked.concatenate([hit.node for hit in hits])
+        return self._sorted(sets.unique(chunked.mapped(_key, origin, node)))
 
     def reach(self, nodes: Ints, low: int, high: int, guard: Guard, *, reverse: bool) -> Reached:
         """Everything reached in ``low`` to ``high`` hops. ``reverse``: the nodes are the ends of
@@ -85,16 +87,23 @@ class Walk:
         loops = np.array([], dtype=np.int64)
         for hop in range(1, high + 1):
             guard.check()
-            step = self.neighbours((frontier & _NODE).astype(np.int32))
+            nodes = chunked.mapped(_node, frontier)
+            self._allow(guard, visited.count, nodes)
+            step = self.neighbours(nodes)
             guard.allow_frame(visited.count + len(step.node))
-            itself = step.node == (frontier & _NODE)[step.origin]
-            keys = (frontier[step.origin] >> _SHIFT) << _SHIFT | step.node
+            itself = chunked.mapped(
+                lambda node, origin, nodes=nodes: node == nodes[origin], step.node, step.origin
+            )
+            keys = chunked.mapped(
+                lambda node, origin, all=frontier: (all[origin] >> _SHIFT) << _SHIFT | node,
+                *(step.node, step.origin),
+            )
             if itself.any():
                 if hop == 1:
-                    loops = keys[itself]
+                    loops = chunked.compress(itself, keys)[0]
                 if hop >= low and not reverse:
-                    found.append(keys[itself])
-                keys = keys[~itself]
+                    found.append(chunked.compress(itself, keys)[0])
+                keys = chunked.compress(~itself, keys)[0]
             frontier = visited.fresh(keys)
             if not len(frontier):
                 break
@@ -104,7 +113,14 @@ class Walk:
                 found.append(_of_origins(frontier, loops))
         if reverse and low == 1:
             found.append(loops)
-        return self._sorted(sets.unique(np.concatenate(found)) if found else starts[:0])
+        return self._sorted(sets.unique(chunked.concatenate(found)) if found else starts[:0])
+
+    def _allow(self, guard: Guard, visited: int, nodes: Ints) -> None:
+        """Refuse a hop before it finds more than memory is there for."""
+        most = self.nodes_count
+        if most is not None and not guard.has_room(visited + len(nodes) * most):
+            ways = [self.edges.count(way, nodes, distinct=True) for way in self._directions]
+            guard.allow_frame(visited + sum(int(counts.sum()) for counts in ways))
 
     def _visited(self, starts: Ints) -> _Sorted | _Marked:
         if len(starts) == 1 and self.nodes_count is not None:
@@ -113,20 +129,29 @@ class Walk:
 
     def _sorted(self, keys: Ints) -> Reached:
         """Sorted keys as arrays, found nodes in storage order."""
-        origin = (keys >> _SHIFT).astype(np.int32)
-        node = (keys & _NODE).astype(np.int32)
+        origin = chunked.mapped(lambda part: (part >> _SHIFT).astype(np.int32), keys)
+        node = chunked.mapped(_node, keys)
         positions = self.positions(node)
         if positions is not node:
-            order = np.lexsort((positions, origin))
-            origin, node = origin[order], node[order]
+            order = chunked.order((origin, positions))
+            origin, node = chunked.take(origin, order), chunked.take(node, order)
         return Reached(origin, node)
+
+
+def _key(origin: Ints, node: Ints) -> Ints:
+    """An origin and a node as one number."""
+    return np.asarray(origin.astype(np.int64) << _SHIFT | node)
+
+
+def _node(keys: Ints) -> Ints:
+    return np.asarray((keys & _NODE).astype(np.int32))
 
 
 class _Sorted:
     """Which nodes were visited, from which start: as a sorted set."""
 
     def __init__(self, starts: Ints) -> None:
-        self._known = np.sort(starts)
+        self._known = chunked.sort(starts)
 
     @property
     def count(self) -> int:
@@ -150,6 +175,10 @@ class _Marked:
         self.count = len(starts)
 
     def fresh(self, keys: Ints) -> Ints:
+        found = [self._fresh(keys[part]) for part in chunked.chunks(len(keys))]
+        return chunked.concatenate(found) if found else keys
+
+    def _fresh(self, keys: Ints) -> Ints:
         found = keys[~self._marks[keys]]
         places = np.arange(len(found), dtype=np.int32)
         self._places[found] = places  # of equal keys one remains: the one written last
@@ -161,4 +190,6 @@ class _Marked:
 
 def _of_origins(keys: Ints, loops: Ints) -> Ints:
     """Those whose origin has an edge to itself: walking backwards, it is the last hop."""
-    return np.asarray(keys[sets.among(keys >> _SHIFT, np.sort(loops >> _SHIFT))])
+    origins = chunked.mapped(lambda part: part >> _SHIFT, keys)
+    mask = sets.among(origins, chunked.sort(loops >> _SHIFT))
+    return chunked.compress(mask, keys)[0]

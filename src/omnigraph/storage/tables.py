@@ -21,6 +21,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.checkpoint import checkpoint
 from omnigraph.errors import Contention, CorruptData, Drift
 from omnigraph.frozen import frozen
 from omnigraph.storage.durable import TableSync
@@ -175,13 +176,15 @@ class PinnedTable:
         Beside some fragments of this version, those of ``older`` ones of the same dataset can be
         read, as they were then. A small scan is quicker when ``batch_rows`` says that it is.
         """
+        import pyarrow as pa
+
         self.counters.scans += 1
         chosen = None
         if fragment_ids is not None:
             parts = [(self, fragment_ids), *older]
             chosen = [table.dataset.get_fragment(f) for table, ids in parts for f in ids]
         with translated(f"reading {self.ref.path}"):
-            return self.dataset.scanner(
+            reader = self.dataset.scanner(
                 columns=self.schema.names if columns is None else list(columns),
                 filter=filter,
                 with_row_id=with_row_id,
@@ -189,7 +192,12 @@ class PinnedTable:
                 fragments=chosen,
                 scan_in_order=True,
                 batch_size=batch_rows,
-            ).to_table()
+            ).to_reader()
+            batches = []
+            for batch in reader:
+                checkpoint()
+                batches.append(batch)
+            return pa.Table.from_batches(batches, schema=reader.schema)
 
     def validity(
         self,

@@ -20,6 +20,7 @@ from omnigraph.errors import InvalidValue
 from omnigraph.ids import Clock, new_ulid
 from omnigraph.manifest.rows import Commit
 from omnigraph.predicates.condition import Condition
+from omnigraph.python_values import plain_value
 from omnigraph.query import CompiledQuery, bind_parameters, compile_query
 from omnigraph.query.checked import Assignment
 from omnigraph.query.expressions import (
@@ -84,7 +85,8 @@ class MutationSpec:
     params: Mapping[str, Any] | None = None
 
     def digest(self) -> str:
-        body = [self.text, self.name, dict(self.params or {})]
+        params = {name: _comparable(value) for name, value in dict(self.params or {}).items()}
+        body = [self.text, self.name, params]
         return hashlib.sha256(json.dumps(body, sort_keys=True, default=repr).encode()).hexdigest()
 
 
@@ -296,6 +298,14 @@ class _Execution:
             case CurrentTime():
                 return self._now_ms
         raise AssertionError(f"a checked mutation has no {type(expression).__name__} as a value")
+
+
+def _comparable(value: Any) -> Any:
+    """A parameter for a digest: equal for equal values."""
+    try:
+        return plain_value(value)
+    except InvalidValue:
+        return repr(value)
 
 
 def _repeated(kind: PropertyType, value: Any, times: int) -> pa.Array:

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 from omnigraph.constraints.conform import relaxed
 from omnigraph.errors import InvalidValue
+from omnigraph.python_values import plain_value
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.syntax import did_you_mean
 from omnigraph.types import PropertyType
@@ -132,7 +133,8 @@ class RecordReader:
         at: int,
     ) -> bool:
         try:
-            row[name] = kind.accept(value)
+            value = plain_value(value)
+            row[name] = kind.accept(list(value) if isinstance(value, tuple) else value)
         except InvalidValue as problem:
             if not self._strict and self._forgive(name, kind, value, owner, row):
                 return True

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, InvalidValue
+from omnigraph.python_values import plain_value
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.arrays import as_array, stored_array
 from omnigraph.storage.blobs import blob_array
@@ -98,6 +99,7 @@ def accept_value(owner: NodeType | EdgeType, name: str, value: Any) -> Any:
     except InvalidValue as problem:
         raise InvalidValue(
             f"{owner.name}.{name}: {problem.message}",
+            remedy=problem.remedy,
             details={"type_key": owner.key, "property": name},
         ) from None
 
@@ -105,6 +107,7 @@ def accept_value(owner: NodeType | EdgeType, name: str, value: Any) -> Any:
 def _accept(kind: PropertyType, value: Any) -> Any:
     if kind.is_blob and isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
+    value = plain_value(value)
     return kind.accept(list(value) if isinstance(value, tuple) else value)
 
 

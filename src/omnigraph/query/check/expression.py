@@ -35,6 +35,7 @@ from omnigraph.query.expressions import (
     WholeEntity,
 )
 from omnigraph.query.functions import FUNCTIONS
+from omnigraph.query.parse_expression import COMPARE_NULL
 from omnigraph.syntax.source import Span
 from omnigraph.types import PropertyType
 
@@ -64,6 +65,10 @@ def check_expression(
 
 
 def _refuse_alias(context: Context, expression: ast.AliasReference) -> None:
+    if expression.name == "null":
+        message = "there is no `null` literal"
+        context.report("T36", message, expression.span, remedy=COMPARE_NULL)
+        return
     context.report(
         "T36",
         f"`{expression.name}` is a bare name, which only `order` can use, for a column",

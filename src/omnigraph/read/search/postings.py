@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from omnigraph.checkpoint import checkpoint
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints
 from omnigraph.read import sets
 from omnigraph.read.limits import Check
@@ -28,8 +30,10 @@ _STRINGS: Final = ("words", "stems")
 _NUMBERS: Final = ("stem_of", "starts", "texts", "counts", "sequence", "bounds", "lengths")
 _WORD_BYTES: Final = 60
 """What a word takes beside its letters and postings, roughly: it may become a Python string."""
-SPLIT_TEXTS: Final = 16_384
-"""So many texts are split into words together."""
+SPLIT_BYTES: Final = 1 << 18
+"""Texts of so many bytes are split into words together: split words take much more than texts."""
+STEM_WORDS: Final = 1 << 12
+"""So many words get their stems between two checkpoints."""
 PHRASE_WORDS: Final = 1 << 20
 """So many words of texts are looked at together."""
 
@@ -101,12 +105,12 @@ class Postings:
             none = np.array([], dtype=np.int64)
             return none, none
         parts = [slice(self.starts[at], self.starts[at + 1]) for at in words]
-        texts = np.concatenate([self.texts[part] for part in parts])
-        counts = np.concatenate([self.counts[part] for part in parts])
+        texts = chunked.concatenate([self.texts[part] for part in parts])
+        counts = chunked.concatenate([self.counts[part] for part in parts])
         if len(words) == 1:
             return texts, counts
-        unique, place = np.unique(texts, return_inverse=True)
-        return unique, np.bincount(place, weights=counts).astype(np.int64)
+        unique, place = chunked.unique_codes(texts)
+        return unique, chunked.sums(place, counts, len(unique))
 
     def with_phrase(self, wanted: Sequence[tuple[int, str]], check: Check) -> Ints:
         """The texts that hold stems at these distances from the first one, in order."""
@@ -151,19 +155,30 @@ def build_postings(texts: pa.Array) -> Postings:
     words, sequence, sizes = _words(texts)
     bounds = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(sizes, out=bounds[1:])
-    parents = np.repeat(np.arange(count, dtype=np.int32), sizes)
+    parents = chunked.repeat(sizes, np.int32)
     stems, stem_of = _stems(words)
-    lengths = np.bincount(parents[stem_of[sequence] >= 0], minlength=count).astype(np.int32)
+    real = chunked.mapped(lambda part: stem_of[part] >= 0, sequence)
+    lengths = chunked.bincount(chunked.compress(real, parents)[0], count).astype(np.int32)
     lengths[~np.asarray(texts.is_valid().to_numpy(zero_copy_only=False))] = -1
-    keys = sequence.astype(np.int64) * max(1, count) + parents
-    keys.sort()
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    keys, counts = keys[first], np.diff(first, append=len(keys))
-    starts = np.searchsorted(keys, np.arange(len(words) + 1) * max(1, count))
-    found = (keys % max(1, count)).astype(np.int32)
+    pairs = chunked.mapped(
+        lambda word, text: word.astype(np.int64) * max(1, count) + text, sequence, parents
+    )
+    keys, counts = _counted(chunked.sort(pairs))
+    starts = chunked.search(keys, np.arange(len(words) + 1) * max(1, count))
+    found = chunked.mapped(lambda part: (part % max(1, count)).astype(np.int32), keys)
     return Postings(
         words, stems, stem_of, starts, found, counts.astype(np.int32), sequence, bounds, lengths
     )
+
+
+def _counted(numbers: Ints) -> tuple[Ints, Ints]:
+    """Every one of some sorted numbers once, and how often it occurs."""
+    if not len(numbers):
+        return numbers, numbers
+    first = chunked.changes(numbers)
+    starts = chunked.nonzero(first)
+    ends = chunked.concatenate((starts[1:], np.array([len(numbers)])))
+    return chunked.compress(first, numbers)[0], chunked.mapped(np.subtract, ends, starts)
 
 
 def _words(texts: pa.Array) -> tuple[pa.Array, Ints, Ints]:
@@ -172,8 +187,9 @@ def _words(texts: pa.Array) -> tuple[pa.Array, Ints, Ints]:
     import pyarrow.compute as pc
 
     parts, sizes = [], [np.array([], dtype=np.int64)]
-    for start in range(0, len(texts), SPLIT_TEXTS):  # split words take much more than texts
-        lists = split_words(texts.slice(start, SPLIT_TEXTS))
+    letters = np.asarray(pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False))
+    for part in chunked.output_chunks(chunked.cumsum(letters + 1), SPLIT_BYTES):
+        lists = split_words(texts.slice(part.start, part.stop - part.start))
         flat, owner = lists.flatten(), pc.list_parent_indices(lists)
         real = pc.not_equal(flat, "")  # before and after texts that begin or end with no word
         owners = owner.filter(real).to_numpy(zero_copy_only=False)
@@ -181,10 +197,13 @@ def _words(texts: pa.Array) -> tuple[pa.Array, Ints, Ints]:
         parts.append(flat.filter(real).dictionary_encode())
     if not parts:
         return pa.array([], type=pa.string()), np.array([], dtype=np.int32), sizes[0]
+    checkpoint()
     known = pa.chunked_array(parts).unify_dictionaries()
+    checkpoint()
     codes = [part.indices.to_numpy(zero_copy_only=False) for part in known.chunks]
     words = pa.array(known.chunks[0].dictionary.to_pylist(), type=pa.string())
-    return words, np.concatenate(codes).astype(np.int32, copy=False), np.concatenate(sizes)
+    checkpoint()
+    return words, chunked.concatenate(codes).astype(np.int32, copy=False), np.concatenate(sizes)
 
 
 def _stems(words: pa.Array) -> tuple[pa.Array, Ints]:
@@ -194,6 +213,8 @@ def _stems(words: pa.Array) -> tuple[pa.Array, Ints]:
     places: dict[str, int] = {}
     found = np.full(len(words), -1, dtype=np.int32)
     for at, word in enumerate(words.to_pylist()):
+        if not at % STEM_WORDS:
+            checkpoint()
         if word not in STOP_WORDS:
             found[at] = places.setdefault(stem(word), len(places))
     return pa.array(list(places), type=pa.string()), found

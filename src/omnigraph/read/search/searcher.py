@@ -10,6 +10,7 @@ import numpy as np
 
 from omnigraph.errors import InvalidInput
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask, Values
 from omnigraph.query.expressions import (
     FUZZY_EDITS_DEFAULT,
@@ -70,7 +71,7 @@ class Searcher:
             found = texts.nearly(query, self._edits(search), self.check)
         if search.negated:
             found = ~found & (texts.lengths >= 0)  # of no text nothing is known
-        return np.asarray(found[entities])
+        return chunked.take(found, entities)
 
     def _edits(self, search: TextMatch) -> int:
         if search.max_edits is None:
@@ -89,24 +90,22 @@ class Searcher:
         """The score of each entity; null where it has none."""
         if isinstance(ranking, Fusion):
             known = self.fused[ranking]
-            pairs = [known.get(at) for at in entities.tolist()]
-            valid = np.array([score is not None for score in pairs], dtype=bool)
-            data = np.array([score or 0.0 for score in pairs], dtype=np.float64)
-            return Values(SCORE, data, valid)
+            data = np.empty(len(entities), dtype=np.float64)
+            for part in chunked.chunks(len(entities)):
+                data[part] = [known.get(at, np.nan) for at in entities[part].tolist()]
+            return _scored(data)
         cached = _cached(table)
         if isinstance(ranking, Bm25):
             found, scores = self._relevance(ranking, cached)
             every = np.full(cached.rows, np.nan)
             every[found] = scores
-            data = every[entities]
-            valid = ~np.isnan(data)
-            return Values(SCORE, np.where(valid, data, 0.0), valid)
+            return _scored(chunked.take(every, entities))
         query = self.query_vector(ranking, cached)
         if query is None:
             return Values(SCORE, np.zeros(len(entities)), np.zeros(len(entities), dtype=bool))
         near, distances = self._near.get(ranking, _NOTHING)
         if len(near) and sets.among(entities, near).all():
-            return Values(SCORE, distances[np.searchsorted(near, entities)])
+            return Values(SCORE, chunked.take(distances, chunked.search(near, entities)))
         vectors = _vectors(cached, ranking.field)
         return Values(SCORE, vectors.distances(query, entities), vectors.present(entities))
 
@@ -118,7 +117,7 @@ class Searcher:
         if isinstance(ranking, Bm25):
             matches = np.zeros(cached.rows, dtype=bool)
             matches[self._relevance(ranking, cached)[0]] = True
-            return np.asarray(candidates[matches[candidates]])
+            return chunked.compress(chunked.take(matches, candidates), candidates)[0]
         query = self.query_vector(ranking, cached)
         if query is None:
             return candidates[:0]
@@ -132,7 +131,7 @@ class Searcher:
                 self._near[ranking] = found
                 return found[0]
         vectors = _vectors(cached, ranking.field)
-        present = candidates[vectors.present(candidates)]
+        present = chunked.compress(vectors.present(candidates), candidates)[0]
         if count is None:
             return present
         return vectors.possible_nearest(query, present, count) if count else present[:0]
@@ -168,6 +167,12 @@ class Searcher:
             return expression.value
         assert isinstance(expression, ParameterValue)
         return self.parameters[expression.name]
+
+
+def _scored(data: Ints) -> Values:
+    """Scores; not a number stands for none."""
+    valid = chunked.mapped(lambda part: ~np.isnan(part), data)
+    return Values(SCORE, chunked.mapped(lambda part: np.nan_to_num(part, nan=0.0), data), valid)
 
 
 def _cached(table: object) -> CachedTable:

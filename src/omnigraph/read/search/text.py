@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask
 from omnigraph.read.limits import Check
 from omnigraph.read.search.analyze import terms_of
@@ -135,12 +136,14 @@ class Texts:
             if not len(texts):
                 continue
             weight = math.log(1 + (self._present - len(texts) + 0.5) / (len(texts) + 0.5))
-            length = self.lengths[texts] / self._average_length
-            scale = BM25_K1 * (1 - BM25_B + BM25_B * length)
-            scores[texts] += weight * counts * (BM25_K1 + 1) / (counts + scale)
-            matched[texts] = True
-        places = np.flatnonzero(matched)
-        return places, scores[places]
+            for part in chunked.chunks(len(texts)):
+                some, often = texts[part], counts[part]
+                length = self.lengths[some] / self._average_length
+                scale = BM25_K1 * (1 - BM25_B + BM25_B * length)
+                scores[some] += weight * often * (BM25_K1 + 1) / (often + scale)
+                matched[some] = True
+        places = chunked.nonzero(matched)
+        return places, chunked.take(scores, places)
 
     def phrase(self, query: str, check: Check) -> Mask:
         """Texts that hold the terms of the query one after the other."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from omnigraph.frozen import frozen
+from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask, Values
 from omnigraph.read import sets
 from omnigraph.schema.parts import Metric
@@ -45,7 +46,7 @@ class Vectors:
     @cached_property
     def _norms(self) -> Any:
         with np.errstate(all="ignore"):
-            return np.einsum("ij,ij->i", self.matrix, self.matrix)
+            return chunked.mapped(lambda part: np.einsum("ij,ij->i", part, part), self.matrix)
 
     @cached_property
     def _extreme(self) -> Any:
@@ -57,9 +58,9 @@ class Vectors:
     def distances(self, query: Any, rows: Ints) -> Any:
         """The distance of each of these rows."""
         found = np.empty(len(rows), dtype=np.float64)
-        for at in range(0, len(rows), CHUNK_ROWS):
-            part = self.matrix[rows[at : at + CHUNK_ROWS]].astype(np.float64)
-            found[at : at + CHUNK_ROWS] = self._measured(part, query)
+        for some in chunked.chunks(len(rows), CHUNK_ROWS):
+            part = self.matrix[rows[some]].astype(np.float64)
+            found[some] = self._measured(part, query)
         return found
 
     def _measured(self, part: Any, query: Any) -> Any:
@@ -74,7 +75,9 @@ class Vectors:
         return 1.0 - np.divide(products, lengths, out=np.zeros(len(part)), where=lengths > 0)
 
     def present(self, rows: Ints) -> Mask:
-        return np.ones(len(rows), dtype=bool) if self.valid is None else self.valid[rows]
+        if self.valid is None:
+            return np.ones(len(rows), dtype=bool)
+        return chunked.take(self.valid, rows)
 
     def possible_nearest(self, query: Any, rows: Ints, count: int) -> Ints:
         """Rows that hold the nearest ``count`` for certain, by an estimate in single precision."""
@@ -92,12 +95,14 @@ class Vectors:
     def _estimated_nearest(self, query: Any, rows: Ints, count: int) -> Ints:
         single = query.astype(np.float32)
         if len(rows) * GATHER_SHARE < len(self.matrix):
-            products, norms = self.matrix[rows] @ single, self._norms[rows]
+            products = chunked.mapped(lambda part: self.matrix[part] @ single, rows)
+            norms = chunked.take(self._norms, rows)
         else:
             with np.errstate(all="ignore"):  # of extreme ones, which are not among the rows
-                products, norms = self.matrix @ single, self._norms
+                products = chunked.mapped(lambda part: part @ single, self.matrix)
+            norms = self._norms
             if len(rows) < len(self.matrix):
-                products, norms = products.take(rows), norms.take(rows)
+                products, norms = chunked.take(products, rows), chunked.take(norms, rows)
         estimate, scale = self._estimated(norms, products, float(np.linalg.norm(query)))
         error = 8 * self.matrix.shape[1] * _SINGLE_EPSILON * scale
         bound = np.partition(estimate, count - 1)[count - 1] + 2 * error
