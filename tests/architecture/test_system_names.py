@@ -1,6 +1,6 @@
 """No module decides by a name alone whether a column is an end of an edge (ADR 20).
 
-``src``, ``dst``, ``from`` and ``to`` are ordinary property names on a node type. A module that needs
+``src``, ``dst``, ``from`` and ``to`` are ordinary property names on a node type. What needs
 the columns or the words of an edge's ends asks the type, or takes the constants of the catalog.
 """
 

@@ -59,10 +59,10 @@ SQL: Final = _words(
 )
 ARROW_SPARK_LANCE: Final = _words(
     "field fields schema names name metadata column columns chunk chunks schema_ dictionary "
-    "indices index_ list item element key_value entries data_type nullable spark sql context sc df col lit "
-    "explode alias dtypes rdd show filter map_ toDF write read join_ crossJoin na stat isEmpty "
-    "cache persist storageLevel isStreaming sparkSession sampleBy blob blob_uri position_ size "
-    "offset_ vector fragment fragments manifest tree dataset uri blob_size lance"
+    "indices index_ list item element key_value entries data_type nullable spark sql context "
+    "sc df col lit explode alias dtypes rdd show filter map_ toDF write read join_ crossJoin "
+    "na stat isEmpty cache persist storageLevel isStreaming sparkSession sampleBy blob blob_uri "
+    "position_ size offset_ vector fragment fragments manifest tree dataset uri blob_size lance"
 )
 PYTHON: Final = _words(
     "self cls print object int str float bool dict set_ tuple len repr hash iter next property "
@@ -96,7 +96,7 @@ _TYPE_WORDS: Final = (
     *("twin", "twIn", "tWIN", "a"),
 )
 _EDGE_WORDS: Final = _words(
-    "in or and not as contains starts_with match return order limit where insert delete update set "
+    "in or and as contains starts_with match return order limit where insert delete update set "
     "true false now count search nearest asc desc query by is with exists group union join"
 )
 LONG_TYPE: Final = "L" + "o" * 198 + "g"
@@ -129,7 +129,9 @@ def type_names() -> dict[str, str]:
 def edge_names() -> list[str]:
     """Names of edge types: those of node types, and the words of the query language."""
     found: dict[str, str] = {}
-    for name in (KEYED, *type_names(), *map(capital, _EDGE_WORDS)):
+    shared = list(type_names()) if FULL else list(type_names())[:6]
+    words = _EDGE_WORDS if FULL else _EDGE_WORDS[::4]
+    for name in (KEYED, LONG_TYPE, *shared, *map(capital, words)):
         found.setdefault(name.lower(), name)
     return list(found.values())
 

@@ -116,7 +116,7 @@ class ReadParser(ExpressionParser):
                 f"an edge is written with a lower-case first letter, not `{token.text}`",
                 hint=f"did you mean `{token.text[0].lower()}{token.text[1:]}`?",
             )
-        if token.kind == NAME and token.text == "not" and self.peek().kind != VARIABLE:
+        if token.kind == NAME and token.text == "not":
             self.fail(
                 "`not` is not an edge",
                 remedy="Write the negation around the traversal: `not { $a edge $b }`.",
