@@ -114,7 +114,7 @@ class Committer:
     def __init__(self, repository: Repository, transaction: WriteTransaction) -> None:
         self._repository = repository
         self._transaction = transaction
-        self._entered: set[str] = set()  # branches, by incarnation, on which a write was begun
+        self._begun: set[str] = set()  # the names of branches that were entered already
 
     def begin(self, branch_name: str) -> Attempt:
         """The start of a write that reads before it is run: its schema, to begin with.
@@ -122,13 +122,10 @@ class Committer:
         What dead writers left is resolved first (R-9): an unfinished change of the schema may be
         among it, and nothing that needs the new schema would ever get through otherwise.
         """
-        self._enter(self._repository.branch(branch_name))
-        return self.attempt(branch_name)
-
-    def _enter(self, branch: Branch) -> None:
-        if branch.incarnation not in self._entered:
-            self._transaction.enter(branch)
-            self._entered.add(branch.incarnation)
+        branch = self._repository.branch(branch_name)
+        self._transaction.enter(branch)
+        self._begun.add(branch_name)
+        return Attempt(self._repository, branch, self._repository.manifest(branch).current())
 
     def attempt(self, branch_name: str) -> Attempt:
         branch = self._repository.branch(branch_name)
@@ -158,7 +155,8 @@ class Committer:
         retry: Callable[[], bool],
         digest: Callable[[], str],
     ) -> Outcome:
-        self._enter(self._repository.branch(options.branch))
+        if options.branch not in self._begun:
+            self._transaction.enter(self._repository.branch(options.branch))
         key = None
         if options.idempotency_key is not None:
             key = (options.idempotency_key, digest())
