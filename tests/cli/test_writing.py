@@ -40,6 +40,25 @@ def test_load_checks_everything_and_is_one_commit(
     )
 
 
+def test_a_merge_says_what_it_took_away_and_an_upsert_takes_nothing(
+    omnigraph: Program, graph: str, tmp_path: Path
+) -> None:
+    data = tmp_path / "data.jsonl"
+    tie = '{"edge":"Knows","from":"ana","to":"bo","data":{"since":2020}}\n'
+    data.write_text('{"type":"Person","data":{"name":"ana"}}\n' + tie)
+    done = omnigraph("load", graph, "--data", str(data), "--mode", "upsert")
+    assert done.code == 0
+    assert "nothing changed" in done.out
+    assert "warning" not in done.err
+    done = omnigraph("load", graph, "--data", str(data), "--mode", "merge", "--json")
+    assert done.code == 0
+    assert (done.json["values_nulled"], done.json["edges_repeated"]) == (1, 1)
+    warnings = [line for line in done.err.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 2
+    assert "1 stored values became null" in warnings[0]
+    assert "1 edges were added beside equal ones" in warnings[1]
+
+
 def test_load_lists_every_problem_with_its_line(
     omnigraph: Program, graph: str, tmp_path: Path
 ) -> None:

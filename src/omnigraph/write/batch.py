@@ -58,6 +58,7 @@ class Batch:
         self._schema_hash = start.snapshot.schema_hash
         self._operations: list[Operation] = []
         self._made: dict[str, int] = {}
+        self._with_blobs: dict[str, bool] = {}
         self._calls = hashlib.sha256()
         self.result: Commit | None = None
 
@@ -217,17 +218,28 @@ class Batch:
         return all(op.verb not in ("update", "delete") for op in self._operations)
 
     def _collect(self, verb: Verb, owner: NodeType | EdgeType, id: str | None, values: Row) -> str:
-        values = self._blobs.settle_row(owner, values)
+        if self._has_blobs(owner):
+            values = self._blobs.settle_row(owner, values)
         self._note(verb, owner, id, values)
         self._operations.append(Operation(verb, owner, id, values))
         return id or ""
 
+    def _has_blobs(self, owner: NodeType | EdgeType) -> bool:
+        found = self._with_blobs.get(owner.key)
+        if found is None:
+            found = any(item.type.is_blob for item in owner.properties.values())
+            self._with_blobs[owner.key] = found
+        return found
+
     def _note(self, verb: str, owner: NodeType | EdgeType, id: str | None, values: Row) -> None:
         """What identifies the request: the calls. An id made here differs in every run, so its
         number stands for it."""
-        known = {"id": id, **{end: values.get(end) for end in END_COLUMNS}}
-        named = {name: self._made.get(given, given) for name, given in known.items() if given}
-        self._calls.update(repr((verb, owner.key, sorted({**values, **named}.items()))).encode())
+        made, given = self._made, values
+        if made and isinstance(owner, EdgeType):
+            ends = {name: values[name] for name in END_COLUMNS if name in values}
+            given = {**values, **{name: made.get(id, id) for name, id in ends.items()}}
+        call = (verb, owner.key, made.get(id or "", id), sorted(given.items()))
+        self._calls.update(repr(call).encode())
 
     def _made_id(self) -> str:
         id = new_ulid()

@@ -123,9 +123,10 @@ class Committer:
         among it, and nothing that needs the new schema would ever get through otherwise.
         """
         branch = self._repository.branch(branch_name)
-        self._transaction.enter(branch)
-        self._begun.add(branch_name)
-        return Attempt(self._repository, branch, self._repository.manifest(branch).current())
+        with deletion_noticed(self._repository, branch):
+            self._transaction.enter(branch)
+            self._begun.add(branch_name)
+            return Attempt(self._repository, branch, self._repository.manifest(branch).current())
 
     def attempt(self, branch_name: str) -> Attempt:
         branch = self._repository.branch(branch_name)

@@ -46,7 +46,8 @@ END_COLUMNS: Final = ("src", "dst")
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One call. ``values`` are stored values: whole rows of ``insert`` and ``replace``, else what
-    was given. Ends of edges are among them. ``id`` is None for an edge that is matched by content.
+    was given. Ends of edges are among them. ``id`` is None for an edge that is matched by content,
+    of which the row is whole, too.
     """
 
     verb: Verb
@@ -235,8 +236,11 @@ class Replay:
             target = entity.given if entity.whole is None else entity.whole
             target.update(values)
             return
-        entity.whole = {**dict.fromkeys(operation.owner.properties), **values, "id": id}
         entity.given, entity.content, entity.exists = {}, {}, True
+        if operation.verb != "upsert" or operation.id is None:
+            entity.whole = {**values, "id": id}
+            return
+        entity.whole = {**dict.fromkeys(operation.owner.properties), **values, "id": id}
         set_defaults(operation.owner, entity.whole)
         require_values(operation.owner, entity.whole)
 
