@@ -31,6 +31,7 @@ from omnigraph.storage.tables import ROW_ID, operation_properties
 from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict
 from omnigraph.write.reshape import EntityType, column_changes
 from omnigraph.write.resolutions import Dropped
+from omnigraph.write.rows import column_array
 from omnigraph.write.stored import StoredSnapshot
 from omnigraph.write.three_way import ConflictKind
 
@@ -109,12 +110,16 @@ def _lost(was: EntityType, side: EntityType, after: EntityType) -> dict[str, str
 
 
 def _changed_ids(delta: TypeDelta, old: str, new: str) -> list[str]:
-    """The entities whose value of a property was changed, or that came with one."""
+    """The entities whose value of a property was changed, or that came with one.
+
+    An entity that came with the default has nothing of its own to lose.
+    """
     import numpy as np
     import pyarrow as pa
 
     assert delta.old is not None
     assert delta.new is not None
+    declared = delta.new.owner.properties[new]
     found: list[str] = []
     for rows in delta.changes():
         if rows.after is None:
@@ -123,6 +128,9 @@ def _changed_ids(delta: TypeDelta, old: str, new: str) -> list[str]:
         ids = np.array(rows.ids, dtype=object)[ops != Op.DELETE]
         after = _column(delta.new, rows.after, new)
         changed = np.asarray(after.is_valid())
+        if declared.default is not None:
+            default = column_array(declared.type, [declared.default_stored])
+            changed = ~same_values(after, default.take(np.zeros(len(after), np.int64))) & changed
         updated = ops[ops != Op.DELETE] == Op.UPDATE
         if updated.any() and rows.before is not None:
             before = _column(delta.old, rows.before, old)
