@@ -27,6 +27,7 @@ from omnigraph.read.schema_changes import schema_changes
 from omnigraph.schema import AcceptedSchema, tightened
 from omnigraph.schema.merge import merge_schemas
 from omnigraph.storage.columns import commit_unpublished, fill_here, stage_columns
+from omnigraph.storage.older import OlderRows
 from omnigraph.storage.tables import ROW_ID, operation_properties
 from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict
 from omnigraph.write.reshape import EntityType, column_changes
@@ -99,13 +100,19 @@ def dropped_and_changed(
 
 
 def _lost(was: EntityType, side: EntityType, after: EntityType) -> dict[str, str]:
-    """The properties of a side that the merge drops, each with the name it had before."""
+    """The properties of a side that the merge drops, each with the name it had before.
+
+    What a computed property is made of lives on in it.
+    """
     living = {item.property_id for item in after.properties.values()}
     olds = {item.property_id: item.name for item in was.properties.values()}
+    known = {item.property_id for item in side.properties.values()}
+    newer = [item for item in after.properties.values() if item.property_id not in known]
+    carried = set().union(*(OlderRows(item, after, side).reads() for item in newer))
     return {
         item.name: olds[item.property_id]
         for item in side.properties.values()
-        if item.property_id in olds and item.property_id not in living
+        if item.property_id in olds and item.property_id not in living and item.name not in carried
     }
 
 
