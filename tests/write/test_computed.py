@@ -75,6 +75,17 @@ def test_a_merge_computes_for_what_came_from_the_other_side(graph: Graph) -> Non
     assert broken_promises(graph.uri) == []
 
 
+def test_a_changed_value_that_lives_on_in_a_computed_property_is_no_conflict(
+    graph: Graph,
+) -> None:
+    graph.create_branch("dev")
+    graph.apply_schema(AFTER, branch="dev", compute=COMPUTE)
+    with graph.write() as w:
+        w.update("P", "b", {"first": "Rob"})
+    graph.merge("dev")
+    assert rows(graph)[1]["full"] == "Rob"
+
+
 def test_what_a_required_property_cannot_be_computed_for_is_listed(graph: Graph) -> None:
     with pytest.raises(SchemaChangeRefused) as caught:
         graph.apply_schema(AFTER, compute={**COMPUTE, "P.full": 'first + " " + last'})

@@ -26,6 +26,7 @@ node T {
 """
 WIDER = [("I32?", "I64?"), ("U32?", "U64?"), ("F32?", "F64?"), ("[I32]?", "[I64]?")]
 
+
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
     graph = omnigraph.init(tmp_path / "g", TEXT)
@@ -213,6 +214,18 @@ def test_a_property_dropped_here_and_left_alone_there_is_dropped(graph: Graph) -
     update(graph, "main", n=3)
     graph.merge("dev")
     assert "note" not in graph.entity("node:T", "a")
+
+
+def test_a_default_of_a_dropped_property_is_nothing_to_lose(tmp_path: Path) -> None:
+    text = "node T { name: String @key  n: I32 @default(5) }"
+    graph = omnigraph.init(tmp_path / "g", text)
+    graph.create_branch("dev")
+    graph.apply_schema("node T { name: String @key }", branch="dev")
+    graph.load([{"type": "T", "data": {"name": "a"}}], mode="merge")
+    assert graph.merge("dev", dry_run=True).conflicts == ()
+    graph.load([{"type": "T", "data": {"name": "b", "n": 6}}], mode="merge")
+    (conflict,) = refused(lambda: graph.merge("dev"))
+    assert [e["entity_id"] for e in conflict["related"]] == ["b"]
 
 
 def test_a_picked_value_of_a_property_that_is_not_there(graph: Graph) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.spelling import shortened
 from omnigraph.read.delta import Op, Side, TypeDelta
@@ -143,8 +145,7 @@ def _composed(merge: TypeMerge, report: Report) -> pa.Table:
             parts.append(found.rows)
             order += chosen
     together = pa.concat_tables(parts, promote_options="permissive")
-    places = [order.index(at) for at in range(len(order))] if len(parts) > 1 else None
-    return together if places is None else together.take(places)
+    return together if len(parts) == 1 else together.take(np.argsort(order))
 
 
 def _patched(merge: TypeMerge, start: str, items: Sequence[Composed]) -> Reshaped:

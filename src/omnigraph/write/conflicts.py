@@ -100,7 +100,10 @@ def raise_conflicts(
 def _remedy(conflicts: Sequence[MergeConflict], level: Level, resolvable: bool) -> str:
     """What helps against these conflicts, and was not tried yet."""
     if not resolvable:
-        return "Nothing was changed. Restore what these entities depend on together with them."
+        return (
+            "Nothing was changed. Restore what these entities depend on together with them, or "
+            "apply a schema that holds their values."
+        )
     ways = ["decide the entities one by one (--resolve FILE)"]
     if any(c.kind in _MESSAGES and c.id is not None for c in conflicts):
         ways.append("choose a side (--strategy ours|theirs)")

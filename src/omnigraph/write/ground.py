@@ -27,10 +27,12 @@ from omnigraph.read.schema_changes import schema_changes
 from omnigraph.schema import AcceptedSchema, tightened
 from omnigraph.schema.merge import merge_schemas
 from omnigraph.storage.columns import commit_unpublished, fill_here, stage_columns
+from omnigraph.storage.older import OlderRows
 from omnigraph.storage.tables import ROW_ID, operation_properties
 from omnigraph.write.conflicts import VIOLATIONS_MAX, MergeConflict
 from omnigraph.write.reshape import EntityType, column_changes
 from omnigraph.write.resolutions import Dropped
+from omnigraph.write.rows import column_array
 from omnigraph.write.stored import StoredSnapshot
 from omnigraph.write.three_way import ConflictKind
 
@@ -98,23 +100,33 @@ def dropped_and_changed(
 
 
 def _lost(was: EntityType, side: EntityType, after: EntityType) -> dict[str, str]:
-    """The properties of a side that the merge drops, each with the name it had before."""
+    """The properties of a side that the merge drops, each with the name it had before.
+
+    What a computed property is made of lives on in it.
+    """
     living = {item.property_id for item in after.properties.values()}
     olds = {item.property_id: item.name for item in was.properties.values()}
+    known = {item.property_id for item in side.properties.values()}
+    newer = [item for item in after.properties.values() if item.property_id not in known]
+    carried = set().union(*(OlderRows(item, after, side).reads() for item in newer))
     return {
         item.name: olds[item.property_id]
         for item in side.properties.values()
-        if item.property_id in olds and item.property_id not in living
+        if item.property_id in olds and item.property_id not in living and item.name not in carried
     }
 
 
 def _changed_ids(delta: TypeDelta, old: str, new: str) -> list[str]:
-    """The entities whose value of a property was changed, or that came with one."""
+    """The entities whose value of a property was changed, or that came with one.
+
+    An entity that came with the default has nothing of its own to lose.
+    """
     import numpy as np
     import pyarrow as pa
 
     assert delta.old is not None
     assert delta.new is not None
+    declared = delta.new.owner.properties[new]
     found: list[str] = []
     for rows in delta.changes():
         if rows.after is None:
@@ -123,6 +135,9 @@ def _changed_ids(delta: TypeDelta, old: str, new: str) -> list[str]:
         ids = np.array(rows.ids, dtype=object)[ops != Op.DELETE]
         after = _column(delta.new, rows.after, new)
         changed = np.asarray(after.is_valid())
+        if declared.default is not None:
+            default = column_array(declared.type, [declared.default_stored])
+            changed = ~same_values(after, default.take(np.zeros(len(after), np.int64))) & changed
         updated = ops[ops != Op.DELETE] == Op.UPDATE
         if updated.any() and rows.before is not None:
             before = _column(delta.old, rows.before, old)
