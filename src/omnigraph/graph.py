@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.argument_types import checked, checked_methods
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
 from omnigraph.errors import EntityNotFound
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
+@checked
 def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) -> Graph:
     """Create a graph with the given schema text and open it."""
     location = parse_location(uri)
@@ -58,6 +60,7 @@ def init(uri: str | os.PathLike[str], schema: str, *, actor: str | None = None) 
     return Graph(create_graph(location, accepted, actor=actor))
 
 
+@checked
 def open(
     uri: str | os.PathLike[str], *, read_only: bool = False, blob_bases: Sequence[str] = ()
 ) -> Graph:
@@ -75,6 +78,7 @@ def open(
     return graph
 
 
+@checked_methods
 class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
     """A handle on one graph."""
 

@@ -76,6 +76,11 @@ def read_text(path: Path, what: str) -> str:
         raise InvalidInput(
             f"cannot read the {what} {path}: {error.strerror}", remedy="Check the file's path."
         ) from None
+    except ValueError:
+        raise InvalidInput(
+            f"cannot read the {what} {str(path)!a}: no file can have this name",
+            remedy="Check the file's path.",
+        ) from None
     if len(data) > TEXT_BYTES_MAX:
         raise InvalidInput(
             f"the {what} {path} is larger than {TEXT_BYTES_MAX} bytes",

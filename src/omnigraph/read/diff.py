@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from omnigraph.argument_types import checked_methods
 from omnigraph.errors import CursorRejected, InvalidInput, ResourceLimit
 from omnigraph.manifest.repository import Repository
 from omnigraph.read.delta import (
@@ -128,6 +129,7 @@ class DiffPage:
     next_page_token: str | None
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Diff:
     """A difference. Nothing is read before it is asked for; iterating streams the changes."""
