@@ -29,6 +29,7 @@ _TYPES: Final[Mapping[str, type]] = {
     "bytes": bytes,
     "int": int,
     "float": float,
+    "bool": object,  # anything that is true or false
     "timedelta": timedelta,
     "os.PathLike": os.PathLike,
     "Mapping": Mapping,
@@ -41,6 +42,7 @@ _WORDS: Final = {
     "bytes": "bytes",
     "int": "a whole number",
     "float": "a number",
+    "bool": "True or False",
     "timedelta": "a timedelta",
     "os.PathLike": "a path",
     "Mapping": "a mapping",
@@ -69,8 +71,8 @@ class Expected:
         of_texts = False
         for part in _split(annotation):
             found = _PART.fullmatch(part.strip())
-            kind = None if found is None else _TYPES.get(found[1], known.get(found[1]))
-            if found is None or not _can_be_checked(kind):
+            kind: Any = None if found is None else _TYPES.get(found[1], known.get(found[1]))
+            if found is None or not _is_class(kind):
                 return None
             types[found[1]] = kind
             inner = (found[2] or "").partition(",")[0]
@@ -79,6 +81,9 @@ class Expected:
 
     def check(self, name: str, value: Any) -> None:
         if value is None and _NONE in self._types:
+            return
+        if object in self._types:
+            _check_truth(name, value)
             return
         if not isinstance(value, self._types):
             raise InvalidInput(
@@ -101,9 +106,18 @@ class Expected:
                 _check_text(name, item)
 
 
-def _can_be_checked(kind: Any) -> bool:
-    """Whether it is a class; anything may stand for a truth, and some protocols cannot be asked."""
-    if not isinstance(kind, type) or kind is bool:
+def _check_truth(name: str, value: Any) -> None:
+    try:
+        bool(value)
+    except Exception as error:  # an array, for example
+        raise InvalidInput(
+            f"`{name}` is {type(value).__name__}", remedy=f"`{name}` must be True or False."
+        ) from error
+
+
+def _is_class(kind: Any) -> bool:
+    """Whether something is a class that values can be asked for; some protocols are not."""
+    if not isinstance(kind, type):
         return False
     try:
         isinstance(None, kind)

@@ -127,6 +127,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     files(tmp_path / "sandbox")
     monkeypatch.chdir(tmp_path / "sandbox")
     monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OMNIGRAPH_SPARK_MASTER", "local[2]")  # --master sets it for the process
     monkeypatch.setattr("omnigraph.spark.engine.start_tasks", lambda progress=None: InlineTasks())
 
     def hangs(*_: object) -> None:

@@ -53,7 +53,10 @@ MasterOption = Annotated[
 def use_master(master: str | None) -> None:
     """Let the session of this process, which is not started yet, run on this master."""
     if master is not None:
-        os.environ["OMNIGRAPH_SPARK_MASTER"] = master
+        try:
+            os.environ["OMNIGRAPH_SPARK_MASTER"] = master
+        except ValueError:  # NUL, or what is not text
+            raise InvalidInput(f"{master!a} is not a Spark master") from None
 
 
 def type_key(entity: str, type_name: str) -> str:

@@ -186,9 +186,9 @@ def _inferred(value: object) -> PropertyType:
     if isinstance(value, str):
         return STRING
     if isinstance(value, (list, tuple)):
-        items = [_inferred(item) for item in value]
-        if any(item.is_list for item in items):
+        if any(isinstance(item, (list, tuple)) for item in value):
             raise InvalidValue("an array cannot hold an array")
+        items = [_inferred(item) for item in value]
         kind = next((item for item in items), STRING)
         if kind.is_numeric and FLOAT in items:
             kind = FLOAT
