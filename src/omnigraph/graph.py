@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.argument_types import checked, checked_methods
 from omnigraph.commit.actors import configured_actor
 from omnigraph.commit.operator import Operator, PendingWrite, Recovered
 from omnigraph.commit.transaction import WriteTransaction
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 
+@checked
 @told()
 def init(
     uri: str | os.PathLike[str],
@@ -76,6 +78,7 @@ def init(
     return Graph(made, actor=configured)
 
 
+@checked
 def open(
     uri: str | os.PathLike[str],
     *,
@@ -106,6 +109,7 @@ def open(
     return graph
 
 
+@checked_methods
 class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
     """A handle on one graph.
 

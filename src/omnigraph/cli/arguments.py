@@ -53,7 +53,10 @@ MasterOption = Annotated[
 def use_master(master: str | None) -> None:
     """Let the session of this process, which is not started yet, run on this master."""
     if master is not None:
-        os.environ["OMNIGRAPH_SPARK_MASTER"] = master
+        try:
+            os.environ["OMNIGRAPH_SPARK_MASTER"] = master
+        except ValueError:  # NUL, or what is not text
+            raise InvalidInput(f"{master!a} is not a Spark master") from None
 
 
 def type_key(entity: str, type_name: str) -> str:
@@ -75,6 +78,11 @@ def read_text(path: Path, what: str) -> str:
     except OSError as error:
         raise InvalidInput(
             f"cannot read the {what} {path}: {error.strerror}", remedy="Check the file's path."
+        ) from None
+    except ValueError:
+        raise InvalidInput(
+            f"cannot read the {what} {str(path)!a}: no file can have this name",
+            remedy="Check the file's path.",
         ) from None
     if len(data) > TEXT_BYTES_MAX:
         raise InvalidInput(

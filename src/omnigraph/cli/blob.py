@@ -94,4 +94,6 @@ def _write(path: Path, chunks: Iterator[bytes]) -> int:
                 written += file.write(chunk)
     except OSError as problem:
         raise InvalidInput(f"cannot write {path}: {problem.strerror}") from problem
+    except ValueError as problem:
+        raise InvalidInput(f"no file can have the name {str(path)!a}") from problem
     return written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from omnigraph.cli.arguments import UriArgument, read_text
 from omnigraph.cli.declared import option
@@ -50,7 +50,7 @@ def lint(
 
 def _schema_is_fine(accepted: AcceptedSchema, origin: SchemaOrigin) -> Result:
     """What is said of a schema that was accepted; one that is not never comes here."""
-    data = {
+    data: dict[str, Any] = {
         "status": "ok",
         "schema_source": origin.to_json(),
         "query_path": None,

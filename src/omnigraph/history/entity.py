@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from omnigraph.argument_types import checked_methods
 from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
 from omnigraph.history.lifeline import Lifeline, Moved
 from omnigraph.history.setters import MergedChange, Setters, merged_changes
@@ -55,6 +56,7 @@ class HistoryPage:
     next_page_token: str | None
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class EntityHistory:
     """Every commit of a branch that changed an entity, newest first. Iterating streams."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from omnigraph.argument_types import checked_methods
 from omnigraph.errors import BlobRangeInvalid, EntityNotFound, InvalidInput
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import SnapshotPins
@@ -46,6 +47,7 @@ class BlobSelector:
         }
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class Blob:
     """One stored blob. ``read`` and ``chunks`` work for managed values only."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from omnigraph.argument_types import checked_methods
 from omnigraph.errors import CursorRejected, InvalidInput, ResourceLimit
 from omnigraph.manifest.missing import deletion_noticed
 from omnigraph.manifest.repository import Repository
@@ -130,6 +131,7 @@ class DiffPage:
     next_page_token: str | None
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Diff:
     """A difference. Nothing is read before it is asked for; iterating streams the changes."""

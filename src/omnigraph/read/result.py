@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from omnigraph.errors import NotAvailable
 from omnigraph.frozen import frozen
 from omnigraph.predicates.values import Values
 from omnigraph.read.profile import StepProfile
@@ -114,9 +115,9 @@ class Result:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame (needs pandas). Whole numbers stay whole, also beside nulls."""
-        import pandas  # type: ignore[import-untyped, unused-ignore]
         import pyarrow as pa
 
+        pandas = _installed("pandas")
         whole = {
             pa.int32(): pandas.Int32Dtype(),
             pa.int64(): pandas.Int64Dtype(),
@@ -129,9 +130,7 @@ class Result:
 
     def to_polars(self) -> Any:
         """A polars DataFrame (needs polars)."""
-        import polars  # type: ignore[import-not-found, unused-ignore]
-
-        return polars.from_arrow(self.table)
+        return _installed("polars").from_arrow(self.table)
 
     def to_json(self, *, js_safe: bool = False) -> dict[str, Any]:
         """The answer as the HTTP API and ``--json`` give it."""
@@ -217,6 +216,18 @@ def _objects(names: tuple[str, ...], columns: list[list[Any]]) -> list[Row]:
     if len(columns[0]) < BUILDER_ROWS_MIN:
         return [dict(zip(names, row, strict=False)) for row in zip(*columns, strict=True)]
     return _builder(names)(columns)
+
+
+def _installed(name: str) -> Any:
+    """A library that is used if it is there."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise NotAvailable(
+            f"{name} is not installed", remedy=f"Install {name}, or use `to_arrow`."
+        ) from error
 
 
 @lru_cache(maxsize=BUILDERS_MAX)

@@ -68,10 +68,15 @@ def export_to(
             f"{format!r} is not a format of export", remedy=f"Use one of {', '.join(FORMATS)}."
         )
     folder = os.path.abspath(os.fspath(target))
-    if os.path.exists(folder) and os.listdir(folder):
-        raise AlreadyExists(f"{folder} is not empty", remedy="Export to a new directory.")
     making = f"{folder}.{new_ulid()}"
-    os.makedirs(making)
+    try:
+        if os.path.exists(folder) and os.listdir(folder):
+            raise AlreadyExists(f"{folder} is not empty", remedy="Export to a new directory.")
+        os.makedirs(making)
+    except (OSError, ValueError) as problem:
+        raise InvalidInput(
+            f"cannot export to {folder!a:.200}: {problem}", remedy="Name another directory."
+        ) from problem
     try:
         specs = list(_specs(repository, snapshot, schema, making, format, types))
         counts: dict[str, int] = {}

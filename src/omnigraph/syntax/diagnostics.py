@@ -120,7 +120,7 @@ class SourceError(LanguageError):
         self.omitted = omitted
 
     def __str__(self) -> str:
-        return self.render()
+        return self.render() if hasattr(self, "source") else self.message
 
     def render(self) -> str:
         """All findings as text, ready for a terminal."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.argument_types import checked_methods
 from omnigraph.errors import InvalidInput
 from omnigraph.manifest.rows import Commit
 from omnigraph.schema import NodeType
@@ -97,6 +98,7 @@ class Facts:
         }
 
 
+@checked_methods
 class Analysis:
     """A finished analysis. Close it, or use it in a ``with`` block: its result takes up space."""
 

@@ -31,8 +31,8 @@ def save(tables: Iterator[pa.Table], schema: pa.Schema, target: str | os.PathLik
             for table in tables:
                 writer.write_table(table)
         os.rename(temporary, path)
-    except OSError as problem:
-        raise InvalidInput(f"{target} cannot be written: {problem.strerror}") from problem
+    except (OSError, ValueError) as problem:
+        raise InvalidInput(f"{str(target)!a} cannot be written: {problem}") from problem
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
