@@ -92,9 +92,9 @@ def open(
 
     ``blob_bases`` are URIs below which blobs in written data may refer to bytes outside the graph.
     ``actor`` is who writes through this handle, where a write does not say (otherwise
-    ``OMNIGRAPH_ACTOR`` from the environment). With ``durability="fsync"`` a write on a local disk is
-    acknowledged when it would survive the loss of power; ``"process"`` (a crash of the process loses
-    nothing) is the default, which ``OMNIGRAPH_DURABILITY`` sets.
+    ``OMNIGRAPH_ACTOR`` from the environment). With ``durability="fsync"`` a write on a local disk
+    is acknowledged when it would survive the loss of power; ``"process"`` (a crash of the process
+    loses nothing) is the default, which ``OMNIGRAPH_DURABILITY`` sets.
     """
     policy = BlobPolicy(tuple(blob_bases))
     by = configured_actor() if actor is None else actor

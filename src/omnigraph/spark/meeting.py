@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.constraints import FILE, LINE, NULLED, Report
 from omnigraph.constraints.content import content_keys
 from omnigraph.constraints.rows import check_required
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.spark.assign import rows_at_once
 from omnigraph.spark.exchange import Shelving
 from omnigraph.storage.arrays import as_array
@@ -123,7 +123,7 @@ class UpsertBucket:
                 known = with_content(owner, part).select([CONTENT])
                 shelving.add(f"named-content/{owner.key}", known, known[CONTENT])
         wanted = {name for columns in owner.unique for name in columns}
-        ends = ("src", "dst") if isinstance(owner, EdgeType) else ()
+        ends = (SRC, DST) if isinstance(owner, EdgeType) else ()
         self.written.append(found.select(sorted({"id", FILE, LINE, *ends, *wanted})))
         if staging and not report and found.num_rows:
             plain = found.drop_columns([FILE, LINE])

@@ -24,7 +24,6 @@ from omnigraph.read.engine import Reader
 from omnigraph.spark.instants import for_outside, readable
 from omnigraph.spark.shares import open_table
 from omnigraph.spark.source_changes import ChangesPlan
-from omnigraph.storage.locating import literal
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.tabular import find_type

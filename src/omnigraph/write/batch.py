@@ -36,7 +36,7 @@ from omnigraph.constraints import Report
 from omnigraph.errors import InvalidInput, SchemaChanged
 from omnigraph.ids import new_ulid
 from omnigraph.manifest.rows import Commit
-from omnigraph.schema import EdgeType, NodeType, entity_id
+from omnigraph.schema import DST, SRC, EdgeType, NodeType, entity_id
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.blobs import BlobPolicy
 from omnigraph.write.changes import Preparer
@@ -312,8 +312,8 @@ def _edge_id(value: str) -> str:
 
 def _ends(source: str, target: str) -> Row:
     return {
-        "src": _text(source, "the source of an edge"),
-        "dst": _text(target, "the target of an edge"),
+        SRC: _text(source, "the source of an edge"),
+        DST: _text(target, "the target of an edge"),
     }
 
 

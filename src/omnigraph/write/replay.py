@@ -19,7 +19,7 @@ from omnigraph.constraints.content import content_columns, spelled_columns
 from omnigraph.constraints.edges import ends, incident
 from omnigraph.errors import EntityNotFound, KeyConflict
 from omnigraph.ids import new_ulid
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.schema import DST, SRC, AcceptedSchema, EdgeType, NodeType
 from omnigraph.storage.arrays import as_array
 from omnigraph.storage.blobs import complete_rows
 from omnigraph.storage.locating import value_filter
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Verb = Literal["insert", "upsert", "replace", "update", "delete"]
-END_COLUMNS: Final = ("src", "dst")
+END_COLUMNS: Final = (SRC, DST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ class Replay:
             looked_for = [
                 op.values for op in self._operations if op.owner is edge and op.id is None
             ]
-            found = self._lookup(key, "src", {row["src"]: None for row in looked_for})
-            pairs = {(row["src"], row["dst"]) for row in looked_for}
+            found = self._lookup(key, SRC, {row[SRC]: None for row in looked_for})
+            pairs = {(row[SRC], row[DST]) for row in looked_for}
             self._enter(edge, [item for item in found if (item[2], item[3]) in pairs])
             self._read_content(edge)
 
@@ -202,7 +202,7 @@ class Replay:
             if id not in entities:
                 entities[id] = _Entity(row_id, exists=True)
                 if isinstance(owner, EdgeType):
-                    self._move(owner, id, entities[id], {"src": source, "dst": target})
+                    self._move(owner, id, entities[id], {SRC: source, DST: target})
 
     # -- one operation after the other -------------------------------------------------------------
 

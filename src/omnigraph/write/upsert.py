@@ -14,7 +14,7 @@ from omnigraph.constraints import NULLED, Report
 from omnigraph.constraints.content import content_keys
 from omnigraph.constraints.rows import report_rows
 from omnigraph.read.equality import same_values
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.storage.arrays import as_array
 from omnigraph.storage.blobs import complete_rows, is_blob_type
 from omnigraph.storage.locating import locate, value_filter
@@ -192,8 +192,8 @@ class _Pairs:
     def __init__(self, rows: pa.Table) -> None:
         import numpy as np
 
-        self.sources = as_array(rows["src"]).unique()
-        self._targets = as_array(rows["dst"]).unique()
+        self.sources = as_array(rows[SRC]).unique()
+        self._targets = as_array(rows[DST]).unique()
         self.codes = self.codes_of(rows)
         _, inverse, counts = np.unique(self.codes, return_inverse=True, return_counts=True)
         self.repeated: Mask = counts[inverse] > 1
@@ -207,7 +207,7 @@ class _Pairs:
             pc.fill_null(pc.index_in(as_array(rows[name]), value_set=known), -1)
             .to_numpy()
             .astype(np.int64)
-            for name, known in (("src", self.sources), ("dst", self._targets))
+            for name, known in ((SRC, self.sources), (DST, self._targets))
         )
         codes = source * len(self._targets) + target
         return np.where((source < 0) | (target < 0), -1, codes)
@@ -225,8 +225,8 @@ def _stored_between(table: PinnedTable, pairs: _Pairs, superseded: pa.Array) -> 
 
     if not table.rows or not len(pairs.codes):
         return None
-    condition = value_filter("src", pairs.sources)
-    found = table.scan(["id", "src", "dst"], condition, with_row_id=True)
+    condition = value_filter(SRC, pairs.sources)
+    found = table.scan(["id", SRC, DST], condition, with_row_id=True)
     found = found.filter(pa.array(pairs.holds(found)))
     return found.filter(pc.invert(pc.is_in(found["id"], value_set=superseded)))
 
