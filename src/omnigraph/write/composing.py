@@ -10,7 +10,7 @@ import numpy as np
 
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.spelling import shortened
-from omnigraph.read.delta import Op, Side, TypeDelta
+from omnigraph.read.delta import BATCH_ROWS, Op, Side, TypeDelta
 from omnigraph.read.diff import EntityChange, entity_changes, image_of
 from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
@@ -94,20 +94,32 @@ def previewed(merge: TypeMerge) -> Iterator[EntityChange]:
         delta = TypeDelta(merge.target, side, pairs.sort_by("id"))
         for rows in delta.changes():
             found += entity_changes(delta, rows)
-    found += (change for item in merge.composed if (change := _preview(merge, item)) is not None)
+    found += _previews(merge)
     for change in sorted(found, key=lambda change: change.id):
         yield replace(change, version=None)
 
 
-def _preview(merge: TypeMerge, item: Composed) -> EntityChange | None:
+def _previews(merge: TypeMerge) -> Iterator[EntityChange]:
+    """What entities that are put together would change, read some at a time."""
+    for start in range(0, len(merge.composed), BATCH_ROWS):
+        items = merge.composed[start : start + BATCH_ROWS]
+        sides = {name: _rows_of(merge, name, items) for name in merge.sides}
+        for at, item in enumerate(items):
+            change = _preview(merge, item, {name: rows[at] for name, rows in sides.items()})
+            if change is not None:
+                yield change
+
+
+def _preview(
+    merge: TypeMerge, item: Composed, sides: Mapping[str, dict[str, Any] | None]
+) -> EntityChange | None:
     owner = merge.target.owner
-    after = _row(merge, item.start, item.rows)
-    for side in sorted(set(item.taken.values())):
-        found = _row(merge, side, item.rows)
-        after |= {name: found[name] for name, of in item.taken.items() if of == side}
+    after = dict(sides[item.start] or {})
+    for name, side in item.taken.items():
+        after[name] = (sides[side] or {})[name]
     types = {column.name: column.type for column in owner.columns()}
     after |= {name: types[name].export(value) for name, value in item.values.items()}
-    before = None if item.target_row is None else _row(merge, "target", {"target": item.target_row})
+    before = sides["target"]
     if before == after:
         return None
     op = Op.INSERT if before is None else Op.UPDATE
@@ -115,20 +127,39 @@ def _preview(merge: TypeMerge, item: Composed) -> EntityChange | None:
     return EntityChange(owner.kind, owner.name, owner.type_id, item.id, op, old, new)
 
 
-def _row(merge: TypeMerge, name: str, rows: Mapping[str, int]) -> dict[str, Any]:
-    """The values of one row of a side, by the names that the target has for them."""
+def _rows_of(merge: TypeMerge, name: str, items: Sequence[Composed]) -> list[dict[str, Any] | None]:
+    """The rows of entities on one side, where they are needed, by the names of the target."""
     import pyarrow as pa
 
     side, owner = merge.sides[name], merge.target.owner
-    gathered = gather(side.table, pa.array([rows[name]], pa.uint64()), side.columns)
-    found = images(side.owner, side.table, gathered)[0]
+    needed = [name == "target" or _needs(item, name) for item in items]
+    wanted = [
+        item.rows[name]
+        for item, need in zip(items, needed, strict=True)
+        if need and name in item.rows
+    ]
+    if not wanted:
+        return [None] * len(items)
+    gathered = gather(side.table, pa.array(wanted, pa.uint64()), side.columns)
+    found = iter(images(side.owner, side.table, gathered))
     names = {item.property_id: item.name for item in side.owner.properties.values()}
-    return {
-        column.name: found.get(
-            column.name if column.property_id is None else names.get(column.property_id, "")
-        )
+    columns = {
+        column.name: column.name if column.property_id is None else names.get(column.property_id)
         for column in owner.columns()
     }
+    rows: list[dict[str, Any] | None] = []
+    for item, need in zip(items, needed, strict=True):
+        image = next(found) if need and name in item.rows else None
+        rows.append(
+            None
+            if image is None
+            else {new: None if old is None else image[old] for new, old in columns.items()}
+        )
+    return rows
+
+
+def _needs(item: Composed, name: str) -> bool:
+    return item.start == name or name in item.taken.values()
 
 
 def _composed(merge: TypeMerge, report: Report) -> pa.Table:
