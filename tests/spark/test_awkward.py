@@ -12,7 +12,6 @@ import pytest
 from tests.awkward.names import (
     EXPECTED,
     FULL,
-    KEYED,
     LINK,
     as_ndjson,
     content,
@@ -37,7 +36,7 @@ pytestmark = pytest.mark.spark
 FLAT = [owner.key for owner in schema().types() if owner.name != "Found"]
 FLAT_NAMES = sorted({key.partition(":")[2] for key in FLAT})
 EXPECTED_FLAT = {place: row for place, row in EXPECTED.items() if place[0] in FLAT}
-READ = FLAT if FULL else [f"node:{KEYED}", f"edge:{LINK}", "node:Pair", "node:Src", "edge:Src"]
+READ = FLAT if FULL else [f"edge:{LINK}", "node:Pair", "node:Src"]
 
 Copy = Callable[[str], Graph]
 
@@ -152,3 +151,14 @@ def test_frames_are_read_filtered_and_loaded_back(
         **content(nodes),
         **{p: r for p, r in EXPECTED.items() if p[0] == key},
     }
+
+
+def test_changes_show_every_property_inside_a_structure(spark: SparkSession, graph: Graph) -> None:
+    owner, before = schema().nodes["Pair"], graph.commits(limit=1)[0].commit_id
+    id = next(i for key, i in EXPECTED if key == owner.key)
+    with graph.write() as batch:
+        batch.update("Pair", id, {"src": "new", "to": "new"})
+    (row,) = frame_of(spark, graph, owner.key, changes=before).collect()
+    assert (row["op"], row["id"]) == ("update", id)
+    assert row["after"].asDict().keys() == {"id", *owner.properties}
+    assert (row["after"]["src"], row["after"]["to"]) == ("new", "new")
