@@ -141,6 +141,7 @@ def test_a_profile_with_a_name_is_a_configured_target(inline: Program) -> None:
         (["-e", AGES, "--params", "{}", "--params-file", "x"], "both"),
         (["-e", AGES, "--params", "{"], "not JSON"),
         (["-e", AGES, "--params", '{"min": "x"}'], "min"),
+        (["-e", AGES, "--params", '{"Min": 3}'], "did you mean `min`?"),
         (["-e", AGES, "--timeout-ms", "soon"], "--timeout-ms"),
         (["-e", AGES, "--max-rows", "1"], "query_result_rows"),
         (["-e", AGES, "--branch", "nowhere"], "nowhere"),
