@@ -13,7 +13,7 @@ from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, Omnigrap
 from omnigraph.graph import Graph
 from omnigraph.ids import new_ulid
 from omnigraph.read.cache import Cache
-from omnigraph.storage.queues import FairLock, queue
+from omnigraph.storage.queues import Queue, queue
 from omnigraph.storage.tables import StagedWrite
 from omnigraph.write.indexes import Indexing
 from omnigraph.write.optimize import Compacting
@@ -296,7 +296,8 @@ class TestSharedState:
         lock, order = queue("graph", "main"), list[int]()
         assert queue("graph", "main") is lock
         threads = []
-        with lock:
+        with lock, lock:
+            lock.wait()
             for number in range(5):
                 threads.append(threading.Thread(target=_pass, args=(lock, order, number)))
                 threads[-1].start()
@@ -309,7 +310,7 @@ class TestSharedState:
         assert not [name for name in _names() if name == ("graph", "main")]
 
 
-def _pass(lock: FairLock, order: list[int], number: int) -> None:
+def _pass(lock: Queue, order: list[int], number: int) -> None:
     with lock:
         order.append(number)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from threading import Lock
+from threading import Lock, get_ident
 from weakref import WeakValueDictionary
 
 
@@ -41,12 +41,6 @@ class FairLock:
             else:
                 self._taken = False
 
-    def wait(self) -> None:
-        """Wait for those who came before, and hold nothing."""
-        if self._taken:
-            self.acquire()
-            self.release()
-
     def _give_up(self, mine: Lock) -> None:
         """Wait no longer; a lock that was handed over meanwhile is handed on."""
         with self._lock:
@@ -56,21 +50,42 @@ class FairLock:
         if not waits:
             self.release()
 
+
+class Queue(FairLock):
+    """The same for blocks of code; the thread that holds it may enter again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owner: int | None = None
+        self._depth = 0
+
+    def wait(self) -> None:
+        """Wait for those who came before, and hold nothing."""
+        if self._taken:
+            with self:
+                pass
+
     def __enter__(self) -> None:
-        self.acquire()
+        if self._owner != get_ident():
+            self.acquire()
+            self._owner = get_ident()
+        self._depth += 1
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None
+            self.release()
 
 
-_queues: WeakValueDictionary[Hashable, FairLock] = WeakValueDictionary()
+_queues: WeakValueDictionary[Hashable, Queue] = WeakValueDictionary()
 _queues_lock = Lock()
 
 
-def queue(*name: Hashable) -> FairLock:
+def queue(*name: Hashable) -> Queue:
     """The queue of this name, the same one for everybody who holds it at that time."""
     with _queues_lock:
         found = _queues.get(name)
         if found is None:
-            found = _queues[name] = FairLock()
+            found = _queues[name] = Queue()
         return found
