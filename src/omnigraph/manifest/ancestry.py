@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from omnigraph.manifest import history
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.rows import Commit
@@ -21,7 +21,7 @@ Parents = Mapping[str, tuple[str, ...]]
 """The parents of every commit that can be read, first parent first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ancestry:
     """Commits by id, and where each can be found."""
 
@@ -31,7 +31,7 @@ class Ancestry:
     carriers: Mapping[str, Branch]
     """A branch that knows of a commit: as its own, or as one that was merged."""
 
-    @property
+    @cached_property
     def parents(self) -> Parents:
         return {id: parents_of(commit) for id, commit in self.commits.items()}
 
@@ -96,14 +96,14 @@ def load_ancestry(repository: Repository, branches: Iterable[Branch]) -> Ancestr
     others = [b for b in all_branches(repository.main.current()).values() if b not in waiting]
     while True:
         for branch in waiting:
-            state = repository.manifest(branch).current()
-            for commit in history.list_commits(state):
-                commits[commit.commit_id] = commit
-                holders.setdefault(commit.commit_id, branch)
-                carriers.setdefault(commit.commit_id, branch)
-            for commit in history.list_merged(state):
-                commits.setdefault(commit.commit_id, commit)
-                carriers.setdefault(commit.commit_id, branch)
+            timeline = repository.manifest(branch).current().timeline
+            fresh = [at for id, at in timeline.places.items() if id not in commits]
+            commits |= {commit.commit_id: commit for commit in timeline.read_commits(fresh)}
+            holders |= {id: branch for id in timeline.places if id not in holders}
+            merged = [at for id, at in timeline.merged_places.items() if id not in commits]
+            commits |= {commit.commit_id: commit for commit in timeline.read_merged(merged)}
+            known = (*timeline.places, *timeline.merged_places)
+            carriers |= {id: branch for id in known if id not in carriers}
         unknown = {p for c in commits.values() for p in parents_of(c) if p not in holders}
         if not unknown or not others:
             return Ancestry(commits, holders, carriers)
