@@ -13,6 +13,7 @@ from omnigraph.graph import Graph
 from omnigraph.manifest.attribution import Deed, Listed, digest_of, merge_of
 from omnigraph.storage import failpoints
 from omnigraph.storage.paths import HISTORY_PREFIX
+from omnigraph.testing.inline_tasks import BulkGraph
 from omnigraph.write import authorship
 from omnigraph.write.authorship import MergedLine
 from omnigraph.write.retention import READER_GRACE_VARIABLE
@@ -161,6 +162,20 @@ def test_an_entity_that_comes_back_with_a_merge_keeps_its_older_setters(tmp_path
     graph.merge("dev", actor="max", strategy="theirs", delete_branch=True)
 
     assert setters(graph, "bo") == {"name": "tester", "age": "ann"}
+
+
+def test_a_merge_the_bulk_way_records_the_same(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "people")
+    graph.create_branch("dev")
+    with graph.write("dev", actor="ann") as w:
+        w.update("Person", "ana", {"age": 31})
+    with graph.write("dev", actor="bob") as w:
+        w.insert("Person", {"name": "eve"})
+    BulkGraph.of(graph).merge("dev", actor="max", delete_branch=True)
+
+    fresh = omnigraph.open(graph.uri)
+    assert setters(fresh, "ana") == {"name": "tester", "age": "ann"}
+    assert setters(fresh, "eve") == {"name": "bob", "age": "bob"}
 
 
 def test_ends_of_edges_are_followed_too(tmp_path: Path) -> None:

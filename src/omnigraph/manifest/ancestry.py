@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from omnigraph.manifest import history
 from omnigraph.manifest.branches import Branch, all_branches
 from omnigraph.manifest.missing import deletion_noticed, skipped_if_deleted
 from omnigraph.manifest.repository import Repository
@@ -22,7 +22,7 @@ Parents = Mapping[str, tuple[str, ...]]
 """The parents of every commit that can be read, first parent first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ancestry:
     """Commits by id, and where each can be found."""
 
@@ -32,7 +32,7 @@ class Ancestry:
     carriers: Mapping[str, Branch]
     """A branch that knows of a commit: as its own, or as one that was merged."""
 
-    @property
+    @cached_property
     def parents(self) -> Parents:
         return {id: parents_of(commit) for id, commit in self.commits.items()}
 
@@ -100,14 +100,15 @@ def load_ancestry(repository: Repository, branches: Iterable[Branch]) -> Ancestr
     others = [b for b in all_branches(repository.main.current()).values() if b not in asked]
 
     def read(branch: Branch) -> None:
-        state = repository.manifest(branch).current()
-        for commit in history.list_commits(state):
-            commits[commit.commit_id] = commit
-            holders.setdefault(commit.commit_id, branch)
-            carriers.setdefault(commit.commit_id, branch)
-        for commit in history.list_merged(state):
-            commits.setdefault(commit.commit_id, commit)
-            carriers.setdefault(commit.commit_id, branch)
+        timeline = repository.manifest(branch).current().timeline
+        fresh = [at for id, at in timeline.places.items() if id not in commits]
+        commits.update({one.commit_id: one for one in timeline.read_commits(fresh)})
+        merged = [at for id, at in timeline.merged_places.items() if id not in commits]
+        commits.update({one.commit_id: one for one in timeline.read_merged(merged)})
+        for id in timeline.places:
+            holders.setdefault(id, branch)
+        for id in (*timeline.places, *timeline.merged_places):
+            carriers.setdefault(id, branch)
 
     with deletion_noticed(repository, *asked):
         for branch in asked:

@@ -40,11 +40,6 @@ def find_merged(state: ManifestState, commit_id: str) -> Commit | None:
     return None if at is None else state.timeline.read_merged([at])[0]
 
 
-def list_merged(state: ManifestState) -> list[Commit]:
-    """Every commit that came into this branch with a merge."""
-    return state.timeline.read_merged(list(state.timeline.merged_places.values()))
-
-
 def list_commits(state: ManifestState, limit: int | None = None) -> list[Commit]:
     """The commits of this branch, newest first."""
     return list(islice(iterate_commits(state), limit))
