@@ -26,7 +26,6 @@ node City {
   name: String @key
   size: I32?
 }
-node Note { text: String }
 edge Knows: Person -> Person { since: I32? }
 edge LivesIn: Person -> City @card(0..1000)
 """
@@ -43,9 +42,9 @@ def ids(graph: Graph, key: str, branch: str = "main") -> set[str]:
     return {row["id"] for row in rows(graph, key, branch)}
 
 
-def make_graph(uri: str) -> Graph:
+def make_graph(uri: str, schema: str = SCHEMA) -> Graph:
     """A few people in two cities; some of them are there to be deleted."""
-    graph = omnigraph.init(uri, SCHEMA, actor="preparer")
+    graph = omnigraph.init(uri, schema, actor="preparer")
     with graph.write(message="people", actor="preparer") as w:
         for name in ("ana", "bo", *(f"doomed{n}" for n in range(DOOMED))):
             w.insert("Person", {"name": name, "age": 1})
@@ -84,7 +83,7 @@ class InsertWithoutKey(WriterKind):
     name = "insert without a key"
 
     def prepare(self, uri: str) -> None:
-        make_graph(uri)
+        make_graph(uri, SCHEMA + "node Note { text: String }\n")
 
     def write(self, target: Target, number: int) -> None:
         with target.graph.write(actor="writer") as w:
