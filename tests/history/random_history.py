@@ -41,7 +41,7 @@ def _write(graph: Graph, chance: random.Random) -> None:
         for name in chance.sample(NAMES, chance.randint(1, 3)):
             action = chance.randrange(4)
             if action == 0:
-                w.insert("Thing", {"name": name, "n": chance.randrange(3)})
+                w.replace("Thing", {"name": name, "n": chance.randrange(3)})
             elif action == 1:
                 w.update("Thing", name, {chance.choice(["n", "text"]): None})
             elif action == 2:
@@ -52,8 +52,8 @@ def _write(graph: Graph, chance: random.Random) -> None:
 
 def _connect(graph: Graph, chance: random.Random) -> None:
     with graph.write(chance.choice(graph.branches())) as w:
-        w.insert("Spot", {"name": chance.choice(SPOTS)})
-        w.insert("Thing", {"name": chance.choice(NAMES)})
+        w.replace("Spot", {"name": chance.choice(SPOTS)})
+        w.replace("Thing", {"name": chance.choice(NAMES)})
         w.insert_edge("Near", chance.choice(NAMES), chance.choice(SPOTS), {"w": 0.5})
 
 

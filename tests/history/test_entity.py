@@ -54,8 +54,9 @@ def test_lives_before_the_present_one(people: Graph) -> None:
     for life in range(3):
         with people.write(message=f"gone {life}") as w:
             w.delete("Person", "bo")
-        with people.write(message="another goes") as w:
+        with people.write(message="another comes") as w:
             w.insert("City", {"name": "Rome"})
+        with people.write(message="another goes") as w:
             w.delete("City", "Rome")
         with people.write(message=f"back {life}") as w:
             w.insert("Person", {"name": "bo", "age": life})

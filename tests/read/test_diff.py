@@ -113,7 +113,7 @@ def test_c4_a_rewrite_with_the_same_values_is_no_change(people: Graph) -> None:
     before = people.commits(limit=1)[0].commit_id
     with people.write() as w:
         w.update("Person", "ana", {"age": 30})
-        w.insert("Person", {"name": "bo"})
+        w.replace("Person", {"name": "bo"})
 
     assert shown(people.diff(before, "main")) == []
 

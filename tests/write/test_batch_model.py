@@ -190,7 +190,7 @@ class Sequence:
             assert self.graph.snapshot().pin(key_of(kind)).rows == len(actual)
         if found != before:
             assert commit is not None, self.calls
-        elif not self.verbs & {"insert", "replace"}:
+        elif not self.verbs & {"insert", "replace", "update"}:
             assert commit is None, self.calls  # nothing was changed, nothing is told
         self.model.state = found
 

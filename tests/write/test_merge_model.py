@@ -81,7 +81,7 @@ class Scene:
                     del state[id]
                 else:
                     state[id] = {"p": self.rng.randint(0, 2), "q": self.rng.randint(0, 1)}
-                    w.insert("N", {"name": id, **state[id]})
+                    w.replace("N", {"name": id, **state[id]})
         self.made(branch, state)
 
     def overwrite(self, branch: str) -> None:

@@ -167,8 +167,8 @@ class MergeSchema(WriterKind):
             text += f"node Pet{number} {{ name: String @key }}\n"
             graph.apply_schema(text, branch=side, backfill={f"Person.score{number}": 7})
             with graph.write(side) as w:
-                w.insert(f"Pet{number}", {"name": "rex"})
-                w.insert("City", {"name": f"town{number}"})
+                w.replace(f"Pet{number}", {"name": "rex"})
+                w.replace("City", {"name": f"town{number}"})
 
     def write(self, target: Target, number: int) -> None:
         target.graph.merge(f"side{number}", actor="writer")

@@ -61,7 +61,7 @@ class FirstWriteToAnOldBranch(WriterKind):
 
     def write(self, target: Target, number: int) -> None:
         with target.graph.write(SIDE, actor="writer") as w:
-            w.insert("Person", {"name": f"new{number}"})
+            w.replace("Person", {"name": f"new{number}"})
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {"node": f"new{number}" in ids(graph, "node:Person", SIDE)}

@@ -70,7 +70,7 @@ class Insert(WriterKind):
 
     def write(self, target: Target, number: int) -> None:
         with target.graph.write(actor="writer") as w:
-            w.insert("Person", {"name": f"new{number}"})
+            w.replace("Person", {"name": f"new{number}"})
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {"node": f"new{number}" in ids(graph, "node:Person")}
@@ -100,8 +100,8 @@ class InsertWithoutKey(WriterKind):
 
 def insert_neighbourhood(graph: Graph, number: int, branch: str) -> None:
     with graph.write(branch, actor="writer") as w:
-        person = w.insert("Person", {"name": f"new{number}"})
-        city = w.insert("City", {"name": f"town{number}"})
+        person = w.replace("Person", {"name": f"new{number}"})
+        city = w.replace("City", {"name": f"town{number}"})
         w.insert_edge("Knows", person, "ana")
         w.insert_edge("LivesIn", person, city)
 
@@ -230,11 +230,11 @@ class Upkeep(WriterKind):
         graph = make_graph(uri)
         for n in range(SMALL_FRAGMENTS_MAX - 1):
             with graph.write() as w:
-                w.insert("Person", {"name": f"small{n}"})
+                w.replace("Person", {"name": f"small{n}"})
 
     def write(self, target: Target, number: int) -> None:
         with target.graph.write(actor="writer") as w:
-            w.insert("Person", {"name": f"new{number}"})
+            w.replace("Person", {"name": f"new{number}"})
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {"node": f"new{number}" in ids(graph, "node:Person")}
@@ -370,7 +370,7 @@ class Init(WriterKind):
             omnigraph.init(target.uri, SCHEMA, actor="writer")
         else:
             with target.graph.write(actor="writer") as w:
-                w.insert("Person", {"name": f"new{number}"})
+                w.replace("Person", {"name": f"new{number}"})
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         if number == 0:

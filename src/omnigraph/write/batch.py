@@ -209,8 +209,7 @@ class Batch:
     def _reads(self, attempt: Attempt, prepared: PreparedWrite) -> dict[str, TableRef]:
         """Types that the batch relies on without writing them: the values to set were there."""
         written = {table.pin.key for table in prepared.tables}
-        keys = {op.owner.key for op in self._operations if op.verb in ("upsert", "update")}
-        keys -= written
+        keys = {op.owner.key for op in self._operations if op.verb == "upsert"} - written
         return {key: attempt.snapshot.pin(key).ref for key in sorted(keys)}
 
     def _may_repeat(self) -> bool:

@@ -70,12 +70,13 @@ class _Entity:
 
     ``row_id`` is where the snapshot holds it. ``lost`` says that the stored entity was deleted,
     whatever has its id now. ``whole`` is a new row; otherwise ``given`` was set over the stored
-    one.
+    one, and ``updated`` says that it is written even if it had those values.
     """
 
     row_id: int | None = None
     exists: bool = False
     lost: bool = False
+    updated: bool = False
     whole: Row | None = None
     given: Row = field(default_factory=dict)
     ends: Row = field(default_factory=dict)
@@ -235,8 +236,9 @@ class Replay:
         if entity.exists and operation.verb in ("upsert", "update"):
             target = entity.given if entity.whole is None else entity.whole
             target.update(values)
+            entity.updated = entity.updated or operation.verb == "update"
             return
-        entity.given, entity.content, entity.exists = {}, {}, True
+        entity.given, entity.content, entity.exists, entity.updated = {}, {}, True, False
         if operation.verb != "upsert" or operation.id is None:
             entity.whole = {**values, "id": id}
             return
@@ -297,7 +299,7 @@ class Replay:
 
         gone = {id: e for id, e in entities.items() if e.lost}
         new = {id: e for id, e in entities.items() if e.exists and e.whole is not None}
-        patched = {id: e for id, e in entities.items() if e.exists and e.given and not e.lost}
+        patched = {id: e for id, e in entities.items() if e.exists and e.whole is None and e.given}
         rows, written = self._patched(owner, patched)
         if new:
             rows.append(rows_to_arrow(owner, [e.whole for e in new.values() if e.whole]))
@@ -318,7 +320,7 @@ class Replay:
         self, owner: NodeType | EdgeType, patched: Mapping[str, _Entity]
     ) -> tuple[list[pa.Table], list[int | None]]:
         """The stored rows of these entities with what was set, and their row ids; entities that
-        have all those values already are left out."""
+        had all those values before an upsert set them are left out."""
         import numpy as np
         import pyarrow as pa
 
@@ -327,7 +329,7 @@ class Replay:
         table, entities = self._stored.table(owner.key), list(patched.values())
         row_ids = [entity.row_id for entity in entities]
         stored = complete_rows(table, [row_id for row_id in row_ids if row_id is not None])
-        changed = np.zeros(len(entities), dtype=bool)
+        changed = np.array([entity.updated for entity in entities])
         columns = {}
         for column in owner.columns():
             values = as_array(stored[column.name])
