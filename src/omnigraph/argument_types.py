@@ -32,6 +32,7 @@ _TYPES: Final[Mapping[str, type]] = {
     "bool": object,  # anything that is true or false
     "timedelta": timedelta,
     "os.PathLike": os.PathLike,
+    "tuple": tuple,
     "Mapping": Mapping,
     "Sequence": Sequence,
     "Iterable": Iterable,
@@ -45,6 +46,7 @@ _WORDS: Final = {
     "bool": "True or False",
     "timedelta": "a timedelta",
     "os.PathLike": "a path",
+    "tuple": "a tuple",
     "Mapping": "a mapping",
     "Sequence": "a list",
     "Iterable": "a list",
@@ -96,7 +98,7 @@ class Expected:
                 raise InvalidInput(
                     f"`{name}` is too large a number", remedy=f"`{name}` must have 64 bits at most."
                 )
-        elif self._of_texts and isinstance(value, list | tuple | Set | Mapping):
+        elif self._of_texts and isinstance(value, list | tuple | bytes | Set | Mapping):
             for item in value:
                 if not isinstance(item, str):
                     raise InvalidInput(
@@ -177,8 +179,10 @@ def checked(function: Callable[P, Returned]) -> Callable[P, Returned]:
 
 def checked_methods(cls: Class) -> Class:
     """A class whose public methods, inherited ones included, check their arguments."""
+    found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        for name, method in list(vars(base).items()):
-            if not name.startswith("_") and isinstance(method, FunctionType):
-                setattr(cls, name, checked(method))
+        found |= vars(base)
+    for name, method in found.items():
+        if not name.startswith("_") and isinstance(method, FunctionType):
+            setattr(cls, name, checked(method))
     return cls

@@ -71,6 +71,7 @@ def test_arguments_of_the_right_types_pass(given: dict[str, Any]) -> None:
         ({"text": b"x"}, "`text` is bytes"),
         ({"text": "\ud800"}, "`text` is not valid UTF-8"),
         ({"names": 5}, "`names` is int"),
+        ({"names": b"a"}, "`names` contains int"),
         ({"names": ["a", 5]}, "`names` contains int"),
         ({"names": ["\udcff"]}, "`names` is not valid UTF-8"),
         ({"number": "1"}, "`number` is str"),

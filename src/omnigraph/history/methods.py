@@ -58,6 +58,8 @@ class HistoryMethods:
 
         Filters: who made it, when (ISO 8601), types it wrote to, a part of its message.
         """
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"`limit` is {limit}", remedy="`limit` must be at least 0.")
         chosen = LogFilter(actor, since, until, frozenset(types), message, where)
         return list(islice(self.log(branch, filter=chosen, after=after), limit))
 

@@ -171,6 +171,8 @@ class Diff:
 
     def changes(self, after: tuple[str, str] | None = None) -> Iterator[EntityChange]:
         """Every change, from after the entity with this type key and id on."""
+        if after is not None and len(after) != 2:
+            raise InvalidInput("`after` is not a type key and an id")
         with self._deletion_noticed():
             for delta in self.deltas():
                 key = delta.side.owner.key
