@@ -32,7 +32,7 @@ $(READY): pyproject.toml uv.lock
 demo: $(READY)  ## run the main job end to end and show it
 	@$(BIN)/python examples/demo.py
 
-test: check  ## the checks and the tests (under 20 minutes on 2 cores)
+test: check  ## the checks and the tests (under 25 minutes on 2 cores)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not crash and not bench"
 
 check: $(READY)  ## formatting, lint, types, import contracts
