@@ -296,7 +296,7 @@ class TestSharedState:
         lock, order = queue("graph", "main"), list[int]()
         assert queue("graph", "main") is lock
         threads = []
-        with lock, lock:
+        with lock.held(), lock.held():
             lock.wait()
             for number in range(5):
                 threads.append(threading.Thread(target=_pass, args=(lock, order, number)))
@@ -311,7 +311,7 @@ class TestSharedState:
 
 
 def _pass(lock: Queue, order: list[int], number: int) -> None:
-    with lock:
+    with lock.held():
         order.append(number)
 
 

@@ -166,7 +166,7 @@ def change_registry(repository: Repository, change: Change) -> None:
 
     Threads of this process wait for each other; only other processes can be faster.
     """
-    with queue(repository.location.uri, "registry"):
+    with queue(repository.location.uri, "registry").held():
         for attempt in range(REGISTER_ATTEMPTS_MAX):
             if attempt:
                 back_off(attempt)

@@ -117,7 +117,7 @@ class Manifest:
 
     def publish(self, publication: Publication) -> Published:
         """Make a publication visible and remember the state it made."""
-        with queue(self.store.location.uri, "publish", self.physical_branch):
+        with queue(self.store.location.uri, "publish", self.physical_branch).held():
             published = self._publisher.publish(publication, self.warm())
         with self._lock:
             if self._state is None or published.state.version > self._state.version:

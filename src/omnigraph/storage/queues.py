@@ -7,9 +7,14 @@ see, too. Queues spare the threads of one process the attempts that one of them 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from threading import Lock, get_ident
+from typing import Final
 from weakref import WeakValueDictionary
+
+PATIENCE_S: Final = 5.0
+"""Longer than what others do in a queue takes; short enough when one of them hangs."""
 
 
 class FairLock:
@@ -21,18 +26,38 @@ class FairLock:
         self._waiting: deque[Lock] = deque()
 
     def acquire(self) -> None:
-        with self._lock:
-            if not self._taken:
-                self._taken = True
-                return
-            mine = Lock()
-            mine.acquire()
-            self._waiting.append(mine)
+        mine = self._stand_in_line()
+        if mine is not None:
+            try:
+                mine.acquire()
+            except BaseException:
+                self._give_up(mine)
+                raise
+
+    def acquire_within(self, seconds: float) -> bool:
+        """The same for so long at most; whether it was handed over."""
+        mine = self._stand_in_line()
+        if mine is None:
+            return True
         try:
-            mine.acquire()
+            if mine.acquire(timeout=seconds):
+                return True
         except BaseException:
             self._give_up(mine)
             raise
+        self._give_up(mine)
+        return False
+
+    def _stand_in_line(self) -> Lock | None:
+        """What to wait for; None when it is taken at once."""
+        with self._lock:
+            if not self._taken:
+                self._taken = True
+                return None
+            mine = Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+            return mine
 
     def release(self) -> None:
         with self._lock:
@@ -52,28 +77,31 @@ class FairLock:
 
 
 class Queue(FairLock):
-    """The same for blocks of code; the thread that holds it may enter again."""
+    """The same for blocks of code; the thread that holds it may enter again.
+
+    Whoever has waited for ``PATIENCE_S`` goes on all the same: somebody may hang in there.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._owner: int | None = None
-        self._depth = 0
 
     def wait(self) -> None:
         """Wait for those who came before, and hold nothing."""
         if self._taken:
-            with self:
+            with self.held():
                 pass
 
-    def __enter__(self) -> None:
-        if self._owner != get_ident():
-            self.acquire()
-            self._owner = get_ident()
-        self._depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0:
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold it while the block runs."""
+        if self._owner == get_ident() or not self.acquire_within(PATIENCE_S):
+            yield
+            return
+        self._owner = get_ident()
+        try:
+            yield
+        finally:
             self._owner = None
             self.release()
 

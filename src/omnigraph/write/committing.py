@@ -173,7 +173,7 @@ class Committer:
             waited = not options.asks_for_quiet and wait_for_others(
                 self._repository, attempt.branch, attempt.state
             )
-            with lane if number > 1 else nullcontext():
+            with lane.held() if number > 1 else nullcontext():
                 if waited or number > 1:
                     attempt = self.attempt(options.branch)
                 before = self._done_before(attempt, key)
