@@ -89,14 +89,15 @@ class Setters:
         """Who set a value that a merge brought, if not the merge itself; None: cleaned up."""
         deed = self._deed(merge, name)
         is_told = deed is not None and (deed.properties is not None or deed.op == Op.INSERT)
-        if deed is None or (not is_told and move.op is Op.INSERT):
-            # The source's entity was taken as a whole, though it had not changed this property:
-            # the target had deleted or changed it.
+        if not is_told:
+            # Perhaps the source's entity was taken as a whole, and it had not changed this
+            # property: the target had deleted or changed it.
             try:
                 if self._was_older(merge, name, after):
                     return self.before({name}, self._beginning(merge))[0].get(name)
             except TableNotFound:
-                return None
+                if deed is None or move.op is Op.INSERT:
+                    return None
         return commit if deed is None else self._resolved(deed, name) or commit
 
     def _recorded(self, merge: Attribution, names: set[str]) -> dict[str, Commit]:

@@ -197,6 +197,8 @@ class _Touched:
                     for id in rest["id"].to_pylist():
                         done.setdefault(id, []).append(deed)
                     continue
+                for id in rest["id"].to_pylist():
+                    done.setdefault(id, [])  # rewritten; whether it was changed is seen next
                 for id, properties in _changed(delta, rest):
                     done.setdefault(id, []).append(replace(deed, properties=properties))
         return self._divided(groups, {id: tuple(deeds) for id, deeds in done.items()})
