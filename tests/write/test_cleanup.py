@@ -54,7 +54,7 @@ def touch(graph: Graph, number: int, branch: str = "main") -> str:
     """One more commit; returns its id."""
     with graph.write(branch) as w:
         w.update("Person", "ana", {"age": number})
-        w.insert("Person", {"name": f"p{number}-{branch}"})
+        w.replace("Person", {"name": f"p{number}-{branch}"})
     return graph.commits(branch, limit=1)[0].commit_id
 
 

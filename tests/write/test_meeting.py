@@ -26,15 +26,15 @@ def graph(tmp_path: Path) -> Graph:
 
 def after_preparing(monkeypatch: pytest.MonkeyPatch, do: Callable[[], Any]) -> None:
     """Do something once, when the next write is prepared and has not landed."""
-    prepare = Preparer.prepare
+    stage = Preparer.stage
 
-    def prepare_then(self: Preparer, *args: Any, **kwargs: Any) -> Any:
-        prepared = prepare(self, *args, **kwargs)
-        monkeypatch.setattr(Preparer, "prepare", prepare)
+    def stage_then(self: Preparer, *args: Any, **kwargs: Any) -> Any:
+        prepared = stage(self, *args, **kwargs)
+        monkeypatch.setattr(Preparer, "stage", stage)
         do()
         return prepared
 
-    monkeypatch.setattr(Preparer, "prepare", prepare_then)
+    monkeypatch.setattr(Preparer, "stage", stage_then)
 
 
 def test_an_edge_turned_to_a_node_and_the_deletion_of_that_node_cannot_both_land(

@@ -27,7 +27,7 @@ from omnigraph.manifest.branches import (
     protection_id,
 )
 from omnigraph.manifest.format import INTERNAL_VERSION, internal_version
-from omnigraph.manifest.horizon import is_kept, reclaimed
+from omnigraph.manifest.horizon import is_kept, raise_horizon, reclaimed
 from omnigraph.manifest.legacy import Lineage
 from omnigraph.manifest.publication import Publication
 from omnigraph.manifest.publisher import back_off
@@ -64,6 +64,7 @@ def create_branch(
         raise reclaimed(repr(from_), start.commit_id) from error
     hit("branch.after_ref")
     _bring_on(repository, branch, source, ref)
+    _take_over_horizon(repository, branch, source, ref)
     register_branch(repository, branch, source)
     hit("branch.after_row")
     if not is_still_kept(repository, source, ref.version, branch.to_row().object_id):
@@ -82,6 +83,19 @@ def _bring_on(repository: Repository, branch: Branch, source: Branch, ref: Table
     timeline = repository.manifest(source).current().timeline
     commits = timeline.read_commits(range(timeline.commits.until(ref.version)))
     repository.migrator(branch, Lineage(source.name, tuple(commits))).migrate()
+
+
+def _take_over_horizon(
+    repository: Repository, branch: Branch, source: Branch, ref: TableRef
+) -> None:
+    """Let a fork of an older version know what was cleaned up of the source since."""
+    state = repository.manifest(source).current()
+    if not state.horizon or ref.version >= state.version:
+        return
+    manifest = repository.manifest(branch)
+    horizon = min(state.horizon, ref.version)
+    if manifest.current().horizon < horizon:
+        raise_horizon(manifest, branch, horizon)
 
 
 def is_still_kept(repository: Repository, branch: Branch, version: int, held: str) -> bool:
