@@ -9,10 +9,10 @@ from tests.budget import budgets
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 2  # of `make test`
-BUDGET_MAX_S = 20 * 60 * WORKERS
+BUDGET_MAX_S = 21 * 60 * WORKERS
 
 
-def test_the_time_budgets_add_up_to_less_than_twenty_minutes() -> None:
+def test_the_time_budgets_add_up_to_less_than_twenty_one_minutes() -> None:
     assert 0 < sum(budgets().values()) < BUDGET_MAX_S
 
 
