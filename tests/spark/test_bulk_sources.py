@@ -47,7 +47,7 @@ def test_lines_are_read_once_wherever_parts_begin(
     file = tmp_path / "people.jsonl"
     file.write_bytes(b"\xef\xbb\xbf" + ending.join(_people(0, 40)).encode())
     pair[1].sizes = Sizes(part_bytes, 3)
-    nodes, _, _ = _same(pair, file, mode="append")
+    nodes, *_ = _same(pair, file, mode="append")
     assert nodes == {"Person": 40}
 
 
@@ -75,7 +75,7 @@ def test_many_files_some_of_them_compressed(pair: tuple[Graph, BulkGraph], tmp_p
     with pa.CompressedOutputStream(str(folder / "c.jsonl.zst"), "zstd") as out:
         out.write("\n".join(_people(40, 20)).encode())
     (folder / "d.jsonl").write_text("")
-    nodes, _, _ = _same(pair, folder, mode="append")
+    nodes, *_ = _same(pair, folder, mode="append")
     assert nodes == {"Person": 60}
 
 
@@ -86,7 +86,7 @@ def test_row_groups_of_parquet_are_parts(pair: tuple[Graph, BulkGraph], tmp_path
     pq.write_table(table, file, row_group_size=7)
     pair[1].sizes = Sizes(part_bytes=1, buckets=2)
     options = {"mode": "append", "type": "Person", "columns": {"who": "name"}}
-    nodes, _, _ = _same(pair, file, **options)
+    nodes, *_ = _same(pair, file, **options)
     assert nodes == {"Person": 50}
     bad = tmp_path / "bad.parquet"
     ages = pa.array([n + 100 for n in range(50)])
@@ -111,7 +111,7 @@ def test_types_of_several_sources_and_tables_in_memory(pair: tuple[Graph, BulkGr
         "Knows": pa.table({"from": ["a"], "to": ["p0"], "since": [7]}),
         "Note": pa.table({"text": pa.array([], pa.string())}),
     }
-    nodes, edges, _ = _same(pair, source, mode="append")
+    nodes, edges, *_ = _same(pair, source, mode="append")
     assert (nodes, edges) == ({"Person": 2, "Note": 0}, {"Knows": 1})
 
 

@@ -62,11 +62,11 @@ def _edit(w: Any, rng: random.Random, number: int) -> None:
         email = rng.choice([None, f"{person}@x", f"e{rng.randint(0, 9)}"])
         note = rng.choice([None, b"one", b"two"])
         age = rng.randint(0, 2)
-        w.insert("Person", {"name": person, "age": age, "email": email, "note": note})
+        w.replace("Person", {"name": person, "age": age, "email": email, "note": note})
     elif what < 0.5:
         w.delete("Person", person)
     elif what < 0.6:
-        w.insert("City", {"name": city, "size": rng.randint(0, 1)})
+        w.replace("City", {"name": city, "size": rng.randint(0, 1)})
     elif what < 0.65:
         w.delete("City", city)
     elif what < 0.9:
