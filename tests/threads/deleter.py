@@ -15,7 +15,7 @@ def main(where: str) -> None:
             graph.delete_tag(tag)
         for branch in (f"from-{name}", name):
             if branch in graph.branches():
-                graph.delete_branch(branch)
+                graph.delete_branch(branch, force=True)
         if again:
             graph.create_branch(name)
         print("done", flush=True)

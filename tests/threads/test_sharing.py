@@ -161,7 +161,7 @@ class TestOneHandle:
     def test_a_branch_that_several_threads_delete_is_deleted_once(self, graph: Graph) -> None:
         graph.create_branch("b")
         inserted(graph, "p", "b")
-        raised = at_once(*[lambda: graph.delete_branch("b")] * 6)
+        raised = at_once(*[lambda: graph.delete_branch("b", force=True)] * 6)
 
         assert raised.count(None) == 1
         assert {type(error) for error in raised if error is not None} == {BranchNotFound}

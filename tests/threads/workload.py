@@ -189,7 +189,7 @@ class Worker:
 
     def delete(self) -> None:
         name = self.some_branch()
-        self.graph.delete_branch(name)
+        self.graph.delete_branch(name, force=True)
         with self.lock:
             self.model.deleted.add(name)
 
