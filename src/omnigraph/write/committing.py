@@ -23,6 +23,7 @@ from omnigraph.errors import (
     Conflict,
     IdempotencyMismatch,
     KeyConflict,
+    OwnershipLost,
     PreconditionFailed,
 )
 from omnigraph.manifest.branches import Branch, accepts_only_merges
@@ -192,7 +193,11 @@ class Committer:
                     if before is not None:
                         return before
                     # Upkeep moves tables without a commit: nothing that was decided on changed.
-                    unchanged = now.snapshot.commit_id == attempt.snapshot.commit_id
+                    # A write that others took over is theirs to decide: its caller is told.
+                    unchanged = (
+                        not isinstance(conflict, OwnershipLost)
+                        and now.snapshot.commit_id == attempt.snapshot.commit_id
+                    )
                     if not ((retry() or unchanged) and conflict.retryable):
                         raise
                     late = self._repository.clock.monotonic() > deadline
