@@ -13,7 +13,7 @@ from omnigraph.testing.crash import Pair
 from omnigraph.testing.crash_kinds import writer_kinds
 from omnigraph.testing.crash_matrix import all_pairs, interrupted, run_matrix, sample
 
-SAMPLE = 57
+SAMPLE = 60
 INTERRUPTED = 16
 SOURCE = Path(omnigraph.__file__).parent
 
