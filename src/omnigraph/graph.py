@@ -25,6 +25,7 @@ from omnigraph.manifest.rows import MAIN
 from omnigraph.manifest.schemas import load_schema
 from omnigraph.manifest.snapshot import SnapshotPins
 from omnigraph.outcome import told
+from omnigraph.query.params import Parameters
 from omnigraph.read.blobs import Blob, BlobSelector, find_blob
 from omnigraph.read.diff import Diff, DiffFilter
 from omnigraph.read.engine import Reader, ReadOptions
@@ -165,7 +166,7 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         self,
         text: str,
         name: str | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Parameters | None = None,
         branch: str | None = None,
         at: str | None = None,
         options: ReadOptions | None = None,

@@ -180,8 +180,8 @@ def test_setting_an_unreadable_record_aside_undoes_its_write_and_keeps_the_file(
     published = failpoint == "publish.after_commit"
     assert ("zoe" in rows(graph, "node:Person")) == published
     with graph.write() as w:
-        w.insert("Person", {"name": "zoe", "age": 1})
-        w.insert("City", {"name": "Rome"})
+        w.replace("Person", {"name": "zoe", "age": 1})
+        w.replace("City", {"name": "Rome"})
     assert rows(graph, "node:Person")["zoe"]["age"] == 1
 
 

@@ -79,9 +79,9 @@ def test_what_was_begun_is_what_is_fetched(reader: Reader, monkeypatch: pytest.M
     monkeypatch.setattr(ProbedTable, "_read", noted)
     assert ask(reader, "$p: Person { name: $n }  $p knows $q") == ["Ben"]
     assert sorted(read) == [
-        "Knows src IN ('Ann')",
-        "Person id IN ('Ann')",
-        "Person id IN ('Ben')",
+        "Knows `src` IN ('Ann')",
+        "Person `id` IN ('Ann')",
+        "Person `id` IN ('Ben')",
     ]
 
 

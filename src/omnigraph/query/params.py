@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from omnigraph.errors import InvalidValue, ParameterError
 from omnigraph.frozen import frozen
@@ -61,6 +61,10 @@ def _remedy(declared: Iterable[str]) -> str:
     if not names:
         return "The query declares no parameters: give none."
     return f"Give {names} values of their declared types, and nothing else."
+
+
+Parameters: TypeAlias = Mapping[str, Any]
+"""Values by name, as a caller gives them; ``bind_parameters`` says what is wrong with them."""
 
 
 def read_parameters(text: str) -> Any:
