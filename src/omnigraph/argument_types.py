@@ -87,7 +87,8 @@ class Expected:
         if object in self._types:
             _check_truth(name, value)
             return
-        if not isinstance(value, self._types):
+        letters = isinstance(value, str | bytes) and type(value) not in self._types
+        if letters or not isinstance(value, self._types):
             raise InvalidInput(
                 f"`{name}` is {type(value).__name__}", remedy=f"`{name}` must be {self._words}."
             )

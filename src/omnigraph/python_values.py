@@ -34,7 +34,10 @@ def plain_value(value: Any) -> Any:
     if kind is list or kind is tuple:
         if all(type(item) in _PLAIN for item in value):
             return value
-        return [plain_value(item) for item in value]
+        try:
+            return [plain_value(item) for item in value]
+        except RecursionError:
+            raise InvalidValue("a list is nested too deep", remedy="Give a flat list.") from None
     if isinstance(value, datetime):
         return _instant(value)
     if isinstance(value, date):

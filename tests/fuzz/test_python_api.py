@@ -204,7 +204,9 @@ class Fuzz:
             # Nothing may be written outside of the sandbox.
             return here if isinstance(value, str) and value.strip("./ ") == "" else value
         if odd or name not in GOOD:
-            return odd_value(chance)
+            value = odd_value(chance)
+            # What a function of the caller raises is the caller's business.
+            return (lambda *_, **__: True) if callable(value) else value
         return chance.choice(GOOD[name])
 
     def _guarded(self, what: str, call: Callable[[], Any]) -> Any:
@@ -285,7 +287,6 @@ def test_only_errors_of_our_own_tree_come_out(template: Path, sandbox: Path) -> 
     assert not fuzz.wrong, fuzz.report()
 
 
-@pytest.mark.xfail(reason="types of ids and properties are not checked yet", strict=False)
 def test_only_errors_of_our_own_tree_come_out_of_a_batch(template: Path, sandbox: Path) -> None:
     fuzz = Fuzz(template, sandbox)
     fuzz.run(CALLS // 8, SEED, fuzz.call_batch)

@@ -193,7 +193,6 @@ def _deeds(lifeline: Lifeline, merge_id: str) -> Iterator[tuple[Deed, Commit]]:
 
 def _named(lifeline: Lifeline, ids: set[str]) -> Iterator[str]:
     """Properties by the names that the head's schema has for them."""
-    ends = {"src": "from", "dst": "to"}
     for column in lifeline.owner.columns():
         if (column.property_id or column.name) in ids:
-            yield ends.get(column.name, column.name)
+            yield lifeline.owner.shown_name(column.name)

@@ -109,12 +109,12 @@ def open_objects(
 def chosen_durability(asked: str | None) -> Durability:
     """What was asked for, else what the environment says, else ``process``."""
     named = asked if asked is not None else os.environ.get(DURABILITY_VARIABLE) or "process"
-    for known in get_args(Durability):
-        if named == known:
-            return cast("Durability", known)
+    if isinstance(named, str) and named in get_args(Durability):
+        return cast("Durability", named)
     source = "durability" if asked is not None else DURABILITY_VARIABLE
+    shown = repr(named) if isinstance(named, str) else type(named).__name__
     raise InvalidInput(
-        f"{source} is {named!r}", remedy=f"Use one of {', '.join(get_args(Durability))}."
+        f"{source} is {shown}", remedy=f"Use one of {', '.join(get_args(Durability))}."
     )
 
 

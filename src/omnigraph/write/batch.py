@@ -269,12 +269,12 @@ class Batch:
         return self._node_id(node, row, given)
 
     def _node(self, name: str) -> NodeType:
-        found = self._schema.type(f"node:{name}")
+        found = self._schema.type(f"node:{_text(name, 'the name of a type')}")
         assert isinstance(found, NodeType)
         return found
 
     def _edge(self, name: str) -> EdgeType:
-        found = self._schema.type(f"edge:{name}")
+        found = self._schema.type(f"edge:{_text(name, 'the name of a type')}")
         assert isinstance(found, EdgeType)
         return found
 
@@ -297,7 +297,7 @@ def _mapping(values: Mapping[str, Any] | None) -> dict[str, Any]:
 def _text(value: str, what: str) -> str:
     """A string that can be stored, or an error."""
     if not isinstance(value, str):
-        raise InvalidInput(f"{what} is a string, not {_kind(value)}", remedy="Pass its id.")
+        raise InvalidInput(f"{what} is a string, not {_kind(value)}", remedy="Pass a string.")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

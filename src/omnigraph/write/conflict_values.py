@@ -7,7 +7,7 @@ by its length and digest: a report stays small, and whoever decides can still te
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from omnigraph.read.delta import Side
 from omnigraph.read.equality import comparable
@@ -15,25 +15,11 @@ from omnigraph.read.images import images
 from omnigraph.schema import EdgeType, NodeType
 from omnigraph.storage.delta import gather
 
-ENDS: Final = {"src": "from", "dst": "to"}
-"""The columns of an edge's ends, and what people call them."""
-
 Shown = dict[str, Any] | None
 
 
-def shown_name(owner: NodeType | EdgeType, column: str) -> str:
-    """What people call a column of a type."""
-    return ENDS.get(column, column) if isinstance(owner, EdgeType) else column
-
-
-def column_named(owner: NodeType | EdgeType, name: str) -> str:
-    """The column that people call so."""
-    columns = {end: column for column, end in ENDS.items()}
-    return columns.get(name, name) if isinstance(owner, EdgeType) else name
-
-
 def shown_names(owner: NodeType | EdgeType, columns: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(shown_name(owner, column) for column in columns))
+    return tuple(sorted(owner.shown_name(column) for column in columns))
 
 
 class ShownValues:
@@ -59,7 +45,7 @@ class ShownValues:
         if found is None:
             return None
         chosen = sorted(column for column in columns if column in found)
-        return {shown_name(self._owner, column): found[column] for column in chosen}
+        return {self._owner.shown_name(column): found[column] for column in chosen}
 
 
 def _images(side: Side, owner: NodeType | EdgeType, row_ids: Any) -> list[dict[str, Any]]:

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from omnigraph.errors import InvalidInput, InvalidValue
 from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.write.conflict_values import column_named
 from omnigraph.write.rows import Row, accept_value
 from omnigraph.write.three_way import SIDE_OF, Choice, Settled, SideName
 
@@ -154,7 +153,7 @@ def _column(owner: NodeType | EdgeType, name: str) -> str:
     """The column of a property, or of an end of an edge, that a resolution may decide."""
     if name in owner.key_properties:
         raise InvalidInput(f"{name} is part of the key of {owner.name} and cannot change")
-    column = column_named(owner, name)
+    column = owner.column_of(name)
     if column == name and name not in owner.properties:
         accept_value(owner, name, None)  # raises: there is no such property
     return column

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from omnigraph.constraints import Image, Report, StoredTypes, TypeImage, Violation
 from omnigraph.manifest.repository import Repository
 from omnigraph.read.delta import Side, State
-from omnigraph.schema import EdgeType
+from omnigraph.schema import SRC, EdgeType
 from omnigraph.storage.locating import locate
 from omnigraph.write.conflict_values import ShownValues, shown_names
 from omnigraph.write.conflicts import Entity, MergeConflict
@@ -85,7 +85,7 @@ class Violated:
         named: list[str | None] = [*chosen] or [None]
         for id in named:
             others = ((key, other) for other in (present if id in present else gone) if other != id)
-            yield replace(violation, id=id, columns=("src",), related=(node, *others))
+            yield replace(violation, id=id, columns=(SRC,), related=(node, *others))
 
     def _edges_of(self, edge: EdgeType, source: str) -> tuple[list[str], list[str], list[str]]:
         """The edges of a node: written by the merge, left as they are, and gone."""
@@ -95,11 +95,11 @@ class Violated:
         change = self.image.get(edge.key, TypeImage())
         written: list[str] = []
         if change.final is not None:
-            rows = change.final.filter(pc.equal(change.final["src"], source))
+            rows = change.final.filter(pc.equal(change.final[SRC], source))
             written = sorted(set(rows["id"].to_pylist()))
         if change.replaces_all or not self.stored.count(edge.key):
             return written, [], []
-        found = self.stored.matching(edge.key, "src", pa.array([source]), ["id", "src"])
+        found = self.stored.matching(edge.key, SRC, pa.array([source]), ["id", SRC])
         superseded = set(change.superseded.to_pylist())
         stored = sorted(found["id"].to_pylist())
         written.sort(key=lambda id: id in stored)  # what the target had comes last
