@@ -140,16 +140,23 @@ def _split(annotation: str) -> list[str]:
     return [*parts, annotation[start:]]
 
 
-def _check_text(name: str, text: str) -> None:
+def utf8_problem(text: str) -> str | None:
+    """Where a text cannot be UTF-8 (a lone surrogate); None when it can."""
     if text.isascii():
-        return
+        return None
     try:
         text.encode()
     except UnicodeEncodeError as error:
+        return f"it has {text[error.start]!a} at {error.start}"
+    return None
+
+
+def _check_text(name: str, text: str) -> None:
+    problem = utf8_problem(text)
+    if problem is not None:
         raise InvalidInput(
-            f"`{name}` is not valid UTF-8: it has {text[error.start]!a} at {error.start}",
-            remedy=f"Give `{name}` in UTF-8.",
-        ) from None
+            f"`{name}` is not valid UTF-8: {problem}", remedy=f"Give `{name}` in UTF-8."
+        )
 
 
 def checked(function: Callable[P, Returned]) -> Callable[P, Returned]:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from omnigraph.argument_types import utf8_problem
 from omnigraph.errors import InvalidInput
 
 
@@ -23,13 +24,12 @@ def check_text(what: str, text: Any) -> None:
         raise InvalidInput(
             f"the {what} is {type(text).__name__}, not text", remedy=f"Give the {what} as a string."
         )
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    problem = utf8_problem(text)
+    if problem is not None:
         raise InvalidInput(
-            f"the {what} is not valid UTF-8: {text!a} has {text[error.start]!a} at {error.start}",
+            f"the {what} {text!a} is not valid UTF-8: {problem}",
             remedy=f"Give the {what} in UTF-8.",
-        ) from None
+        )
     if "\0" in text:
         raise InvalidInput(f"the {what} contains NUL: {text!a}", remedy="Remove it.")
 

@@ -31,6 +31,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from omnigraph.argument_types import utf8_problem
 from omnigraph.commit.prepared import PreparedWrite
 from omnigraph.constraints import Report
 from omnigraph.errors import InvalidInput, SchemaChanged
@@ -298,10 +299,11 @@ def _text(value: str, what: str) -> str:
     """A string that can be stored, or an error."""
     if not isinstance(value, str):
         raise InvalidInput(f"{what} is a string, not {_kind(value)}", remedy="Pass a string.")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{what} is not valid Unicode: {value!a}") from None
+    problem = utf8_problem(value)
+    if problem is not None:
+        raise InvalidInput(
+            f"{what} {value!a} is not valid UTF-8: {problem}", remedy="Pass it in UTF-8."
+        )
     return value
 
 
