@@ -130,7 +130,7 @@ def _child(folder: str, name: str, threads: int) -> None:
 def _memory() -> dict[str, Any]:
     """Mixed queries over changing versions: how much more memory the last three quarters take."""
     import omnigraph
-    from omnigraph.read.cache import shared_cache
+    from omnigraph.engine.cache.cache import shared_cache
 
     with tempfile.TemporaryDirectory() as where:
         graph = omnigraph.init(Path(where) / "g", _SCHEMA)

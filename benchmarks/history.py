@@ -17,7 +17,7 @@ from typing import Any, Final
 import omnigraph
 from benchmarks.folders import bench_folder
 from benchmarks.record import progress, spread
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.history.feed import POLL_COMMITS
 
 SCHEMA: Final = "node Person { name: String @key\n age: I64? }\nedge Knows: Person -> Person"

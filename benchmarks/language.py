@@ -17,15 +17,15 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Final
 
-from omnigraph.query import (
+from omnigraph.lang.query import (
     check_query,
     compile_query,
-    explain,
     format_queries,
     parse_queries,
     plan_query,
 )
-from omnigraph.schema import accept_schema
+from omnigraph.lang.query.plan import explain
+from omnigraph.lang.schema import accept_schema
 
 SCHEMA: Final = """
 node Person { nick: String @key  name: String  age: I32?  tags: [String]?  seen: DateTime? }

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import omnigraph
 from benchmarks.record import progress
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.ids import new_ulid
-from omnigraph.storage.staging import stage_fragments
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.staging.rows import stage_fragments
+from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteInfo
 
 SCHEMA: Final = "node Item { name: String @key  n: I64?  note: String? }"
 ROWS: Final = int(os.environ.get("OMNIGRAPH_MAINTENANCE_ROWS", "10000000"))

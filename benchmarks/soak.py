@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import omnigraph
 from benchmarks.record import flatness, progress, spread
-from omnigraph.graph import Graph
-from omnigraph.manifest.rows import MANIFEST_PATH
-from omnigraph.write.retention import READER_GRACE_VARIABLE
+from omnigraph.catalog.rows import MANIFEST_PATH
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
 
 SCHEMA: Final = """
 node Account { name: String @key  balance: I64? }

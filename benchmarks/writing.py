@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import omnigraph
 from benchmarks.record import progress, spread
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SCHEMA: Final = """
 node Person {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnigraph.testing.s3server import S3Server, s3_server
+from tests.support.s3server import S3Server, s3_server
 
 
 @pytest.fixture(scope="session")

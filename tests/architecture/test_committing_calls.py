@@ -1,4 +1,4 @@
-"""Only ``storage/tables.py`` may move a table's HEAD (W-1), and this finds whoever else tries."""
+"""Only ``storage/lance/tables.py`` may move a table's HEAD (W-1), and this finds whoever else tries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_only_one_module_commits_to_lance() -> None:
         if path != ALLOWED
         for finding in committing_calls(path.read_text())
     }
-    assert found == {}, "stage with storage/staging.py and commit through TableStore"
+    assert found == {}, "stage with storage/lance/staging/rows.py and commit through TableStore"
 
 
 def test_the_one_module_makes_three_kinds_of_commits() -> None:

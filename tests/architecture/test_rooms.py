@@ -43,7 +43,7 @@ def test_the_contracts_would_notice_an_import_that_goes_up(tmp_path: Path) -> No
     done = lint_imports(tmp_path / "contracts")
 
     assert done.returncode != 0
-    assert "omnigraph.manifest is not allowed to import omnigraph.storage" in done.stdout
+    assert "omnigraph.catalog is not allowed to import omnigraph.storage" in done.stdout
 
 
 def test_every_room_has_its_place_in_the_order() -> None:
@@ -76,10 +76,10 @@ def test_the_public_names_are_exactly_these() -> None:
     [
         "omnigraph",
         "omnigraph.errors",
-        "omnigraph.schema",
-        "omnigraph.query",
-        "omnigraph.syntax",
-        "omnigraph.types",
+        "omnigraph.lang.schema",
+        "omnigraph.lang.query",
+        "omnigraph.lang.syntax",
+        "omnigraph.model.types",
         "omnigraph.cli.main",
     ],
 )
@@ -89,7 +89,7 @@ def test_importing_it_loads_no_heavy_library(module: str) -> None:
 
 
 def test_the_engine_loads_lance_only_when_it_opens_something() -> None:
-    assert _loaded_by("omnigraph.graph") & HEAVY <= {"numpy"}
+    assert _loaded_by("omnigraph.graph.handle") & HEAVY <= {"numpy"}
 
 
 def _loaded_by(module: str) -> set[str]:

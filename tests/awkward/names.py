@@ -17,13 +17,13 @@ from functools import cache
 from itertools import cycle
 from typing import Any, Final
 
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.query.functions import FUNCTIONS
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType, accept_schema, entity_id
-from omnigraph.schema.ast import TypeKind
-from omnigraph.schema.names import reserved_problem
-from omnigraph.types import PropertyType
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.query.functions import FUNCTIONS
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, accept_schema, entity_id
+from omnigraph.lang.schema.names import reserved_problem
+from omnigraph.lang.schema.parse.ast import TypeKind
+from omnigraph.model.ids import new_ulid
+from omnigraph.model.types import PropertyType
 
 FULL: Final = os.environ.get("OMNIGRAPH_TEST_AWKWARD") == "full"
 

@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.main import run
-from omnigraph.write.load import MODES
+from omnigraph.ingest.load import MODES
 from tests.awkward.names import (
     EXPECTED,
     FULL,

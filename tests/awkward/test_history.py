@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import MergeConflicts
-from omnigraph.graph import Graph
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.schema import EdgeType, NodeType
 from tests.awkward.names import (
     EXPECTED,
     KEYED,

@@ -12,9 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from omnigraph.graph import Graph
-from omnigraph.schema import EdgeType, NodeType
-from omnigraph.write.load import MODES
+from omnigraph.graph.handle import Graph
+from omnigraph.ingest.load import MODES
+from omnigraph.lang.schema import EdgeType, NodeType
 from tests.awkward.names import (
     EXPECTED,
     Record,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.query.format import format_queries
-from omnigraph.query.lint import SchemaOrigin, lint_queries
-from omnigraph.read.engine import ReadOptions
-from omnigraph.schema import EdgeType, NodeType, Property
+from omnigraph.engine.engine import ReadOptions
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.query.format import format_queries
+from omnigraph.lang.query.lint import SchemaOrigin, lint_queries
+from omnigraph.lang.schema import EdgeType, NodeType, Property
 from tests.awkward.names import (
     FULL,
     KEYED,

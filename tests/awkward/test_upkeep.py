@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.schema import format_schema
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.schema import format_schema
 from tests.awkward.names import (
     EXPECTED,
     KEYED,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.schema import NodeType
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.schema import NodeType
 from tests.awkward.names import (
     FULL,
     KEYED,

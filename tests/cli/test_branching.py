@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Program
 from tests.graphs import people_graph
 
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 
 @pytest.fixture

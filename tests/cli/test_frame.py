@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Program
 
-from omnigraph.cli import branch, snapshot
+from omnigraph.cli.graph import snapshot
 from omnigraph.cli.main import NOUNS
 from omnigraph.cli.output import columns
+from omnigraph.cli.versions import branch
 from omnigraph.errors import PreconditionFailed
 
 HEAVY = b"lance pyarrow numpy obstore rich pydantic pandas logging asyncio"
@@ -29,15 +30,15 @@ UNUSED = (
     "sqlite3",
     "ssl",
     "typer",
-    "omnigraph.graph",
-    "omnigraph.query.lint",
-    "omnigraph.manifest.publisher",
-    "omnigraph.read.aggregate",
-    "omnigraph.read.carry",
-    "omnigraph.read.delta",
-    "omnigraph.read.explain",
-    "omnigraph.schema.parser",
-    "omnigraph.schema.plan",
+    "omnigraph.graph.handle",
+    "omnigraph.lang.query.lint",
+    "omnigraph.catalog.publisher",
+    "omnigraph.engine.exec.aggregate",
+    "omnigraph.engine.cache.carry_over",
+    "omnigraph.snapshots.entity_delta",
+    "omnigraph.engine.plan.explain",
+    "omnigraph.lang.schema.parse.parser",
+    "omnigraph.lang.schema.change.plan",
 )
 """What a short query does without, and what would take a good part of its time."""
 
@@ -228,13 +229,13 @@ class TestHowARunEnds:
         def lose(*_: object, **__: object) -> None:
             raise PreconditionFailed("A", "B")
 
-        monkeypatch.setattr("omnigraph.graph.open", lose)
+        monkeypatch.setattr("omnigraph.graph.handle.open", lose)
         assert inline("snapshot", "somewhere").code == 4
 
     def test_a_defect_asks_to_be_reported(
         self, inline: Program, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("omnigraph.graph.open", lambda *_, **__: 1 // 0)
+        monkeypatch.setattr("omnigraph.graph.handle.open", lambda *_, **__: 1 // 0)
         done = inline("snapshot", "somewhere")
         assert done.code == 1
         assert done.err.startswith("error[internal]: ZeroDivisionError")
@@ -249,7 +250,7 @@ class TestHowARunEnds:
         def interrupt(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("omnigraph.graph.open", interrupt)
+        monkeypatch.setattr("omnigraph.graph.handle.open", interrupt)
         done = inline("snapshot", "somewhere")
         assert (done.code, done.err) == (130, "interrupted: nothing was written\n")
 

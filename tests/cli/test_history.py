@@ -14,8 +14,8 @@ from tests.cli.conftest import Program
 from tests.graphs import people_graph
 
 import omnigraph as engine
-from omnigraph.cli.dag import draw
-from omnigraph.graph import Graph
+from omnigraph.cli.versions.dag import draw
+from omnigraph.graph.handle import Graph
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from tests.graphs import PEOPLE, people_graph
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -226,7 +226,7 @@ def test_an_interrupted_reader_says_nothing(graph: Graph, compiled: dict[str, st
     """It ends as the shell expects it."""
     text = BACKGROUND.replace(
         "from omnigraph.cli.main",
-        "import os, omnigraph.read.engine as engine\n"
+        "import os, omnigraph.engine.engine as engine\n"
         "engine.Reader.query = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
         "from omnigraph.cli.main",
     )

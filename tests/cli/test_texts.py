@@ -19,9 +19,9 @@ from tests.cli.conftest import Program
 from tests.graphs import people_graph
 
 from omnigraph.cli.output import columns, one_line, printable
-from omnigraph.commit.prepared import WriteInfo
 from omnigraph.errors import InvalidInput
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
+from omnigraph.transaction.prepared import WriteInfo
 
 NOT_UTF8 = b"bad \xff byte"
 SURROGATE = os.fsdecode(NOT_UTF8)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Program
 from tests.graphs import PEOPLE, files_below
+from tests.support.s3server import S3Server
 
 import omnigraph as engine
-from omnigraph.testing.s3server import S3Server
 
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 COMMIT_FIELDS = [

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import omnigraph
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.catalog.branches.registry import MAIN_BRANCH
+from omnigraph.catalog.repository import Repository
 from omnigraph.errors import OmnigraphError
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.branches import MAIN_BRANCH
-from omnigraph.manifest.repository import Repository
-from omnigraph.storage import staging
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.tables import OPERATION_PROPERTY, PinnedTable, StagedWrite
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.tables import OPERATION_PROPERTY, PinnedTable, StagedWrite
+from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteInfo
+from omnigraph.transaction.transaction import WriteTransaction
 
 WAIT_S = 600
 

@@ -11,8 +11,8 @@ import pytest
 from tests.graphs import PEOPLE, people_graph
 
 import omnigraph
-from omnigraph.commit.actors import ACTOR_VARIABLE
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
+from omnigraph.transaction.actors import ACTOR_VARIABLE
 
 
 def newest(graph: Graph, branch: str = "main") -> str | None:

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from tests.commit import racing_writers as racing
 from tests.graphs import PEOPLE, files_below, many_types
+from tests.support.s3server import S3Server
 
 import omnigraph
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.commit.transaction import WriteTransaction
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.branches import MAIN_BRANCH
-from omnigraph.manifest.repository import Repository
-from omnigraph.storage.indexing import IndexSpec, stage_indexes
+from omnigraph.catalog.branches.registry import MAIN_BRANCH
+from omnigraph.catalog.repository import Repository
+from omnigraph.graph.handle import Graph
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.locations import parse_location
-from omnigraph.testing.s3server import S3Server
+from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteInfo
+from omnigraph.transaction.transaction import WriteTransaction
 
 pytestmark = pytest.mark.slow
 

@@ -6,15 +6,15 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.support.crash_writers import insert_neighbourhood, make_graph, update_two_types
+from tests.support.faulty import FaultyStore
 
-from omnigraph.commit.ownership import LEASE_VARIABLE
-from omnigraph.graph import Graph
-from omnigraph.manifest.repository import Repository
+from omnigraph.catalog.repository import Repository
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.testing.crash_writers import insert_neighbourhood, make_graph, update_two_types
-from omnigraph.testing.faulty import FaultyStore
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.transaction.ownership import LEASE_VARIABLE
 
 CONTROL = "__recovery*"
 ONE_OF_EACH = {"list": 1, "put_if_absent": 1, "delete": 1}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.graphs import files_below, grow_old, people_graph
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.errors import (
@@ -17,10 +18,9 @@ from omnigraph.errors import (
     BranchUnmerged,
     InvalidInput,
 )
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
+from omnigraph.merge.authorship import MergedLine
 from omnigraph.storage import failpoints
-from omnigraph.testing.promises import broken_promises
-from omnigraph.write.authorship import MergedLine
 
 
 @pytest.fixture

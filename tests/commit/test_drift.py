@@ -9,12 +9,12 @@ import pytest
 from tests.graphs import people_graph, repository, rows
 
 import omnigraph
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.rows import MAIN, Kind, Row
 from omnigraph.errors import Drift
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.rows import MAIN, Kind, Row
-from omnigraph.storage.staging import stage_delete
-from omnigraph.storage.tables import OPERATION_PROPERTY
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.staging.rows import stage_delete
+from omnigraph.storage.lance.tables import OPERATION_PROPERTY
 
 
 def _move_person(graph: omnigraph.Graph, operation: str) -> None:

@@ -11,24 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.storage.small_disk import mounted
-
-import omnigraph
-from omnigraph.errors import (
-    OmnigraphError,
-    OutcomeUnknown,
-    PermissionDenied,
-    StorageFailure,
-    StorageFull,
-)
-from omnigraph.graph import Graph
-from omnigraph.manifest import publisher
-from omnigraph.manifest.repository import Repository
-from omnigraph.storage import failpoints
-from omnigraph.storage.failpoints import FailpointError
-from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.testing.crash import Pair, converge, stop_writer
-from omnigraph.testing.crash_writers import (
+from tests.support.crash import Pair, converge, stop_writer
+from tests.support.crash_writers import (
     ids,
     insert_neighbourhood,
     make_graph,
@@ -37,9 +21,25 @@ from omnigraph.testing.crash_writers import (
     update_two_types,
     updated,
 )
-from omnigraph.testing.faulty import Fault, FaultyStore
-from omnigraph.testing.promises import Expected, broken_promises, pending_operations
-from omnigraph.testing.s3server import S3Fault, S3Server
+from tests.support.faulty import Fault, FaultyStore
+from tests.support.promises import Expected, broken_promises, pending_operations
+from tests.support.s3server import S3Fault, S3Server
+
+import omnigraph
+from omnigraph.catalog import publisher
+from omnigraph.catalog.repository import Repository
+from omnigraph.errors import (
+    OmnigraphError,
+    OutcomeUnknown,
+    PermissionDenied,
+    StorageFailure,
+    StorageFull,
+)
+from omnigraph.graph.handle import Graph
+from omnigraph.storage import failpoints
+from omnigraph.storage.failpoints import FailpointError
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects.obstore_store import open_objects
 
 RECORDS = "__recovery/*"
 WAIT_S_MAX = 60.0

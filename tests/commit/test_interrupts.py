@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.promises import Expected, broken_promises, pending_operations
 
 import omnigraph
-from omnigraph.commit.interrupts import BREAKS_OUT, held_back
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
-from omnigraph.testing.promises import Expected, broken_promises, pending_operations
+from omnigraph.transaction.interrupts import BREAKS_OUT, held_back
 
 SCHEMA = """
 node Note { text: String }
@@ -171,7 +171,7 @@ def test_an_interrupt_in_upkeep_names_the_commit(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("omnigraph.write.methods.tend", interrupt)
+    monkeypatch.setattr("omnigraph.graph.writing.tend", interrupt)
     said = stopped(graph, KeyboardInterrupt)
     assert graph.commits(limit=1)[0].commit_id in said
 

@@ -8,25 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.children import child_environment
+from tests.support.crash import Pair, Scene, stop_writer
+from tests.support.crash_writers import updated
+from tests.support.promises import Expected, broken_promises, pending_operations
 
-from omnigraph.commit.holding import active
-from omnigraph.commit.ownership import (
+from omnigraph.catalog.repository import Repository
+from omnigraph.errors import InvalidInput
+from omnigraph.graph.handle import Graph
+from omnigraph.model.ids import SystemClock
+from omnigraph.storage.locations import parse_location
+from omnigraph.transaction.owner_lease import active
+from omnigraph.transaction.ownership import (
     LEASE_VARIABLE,
     Owner,
     is_certainly_dead,
     lease_seconds,
     this_process,
 )
-from omnigraph.commit.record import RecoveryRecord
-from omnigraph.errors import InvalidInput
-from omnigraph.graph import Graph
-from omnigraph.ids import SystemClock
-from omnigraph.manifest.repository import Repository
-from omnigraph.storage.locations import parse_location
-from omnigraph.testing.children import child_environment
-from omnigraph.testing.crash import Pair, Scene, stop_writer
-from omnigraph.testing.crash_writers import updated
-from omnigraph.testing.promises import Expected, broken_promises, pending_operations
+from omnigraph.transaction.recovery.record import RecoveryRecord
 
 LEASE_S = 15.0
 FAR_FUTURE_US = 4_000_000_000_000_000
@@ -144,7 +144,9 @@ def test_a_write_this_process_is_carrying_out_is_never_resolved_by_it(
 
 
 def test_a_process_of_this_host_that_ended_is_known_to_be_dead() -> None:
-    code = "from omnigraph.commit.ownership import this_process as t; print(t().pid, t().started)"
+    code = (
+        "from omnigraph.transaction.ownership import this_process as t; print(t().pid, t().started)"
+    )
     told = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

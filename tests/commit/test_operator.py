@@ -13,7 +13,7 @@ from tests.graphs import people_graph, rows
 
 import omnigraph
 from omnigraph.errors import CorruptData, StorageFailure
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
 from omnigraph.storage.failpoints import FailpointError
 

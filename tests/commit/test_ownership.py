@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.commit.ownership import is_certainly_dead, this_process
+from omnigraph.transaction.ownership import is_certainly_dead, this_process
 
 
 def test_a_living_process_is_not_dead_and_a_later_one_with_its_number_is_another() -> None:

@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.crash import Pair, stop_writer
+from tests.support.crash_writers import ids, make_graph
+from tests.support.promises import Expected, broken_promises
 
 import omnigraph
-from omnigraph.commit import transaction
-from omnigraph.commit.ownership import LEASE_VARIABLE, Owner
-from omnigraph.commit.record import RECORD_FORMAT, RecoveryRecord, recovery_prefix
 from omnigraph.errors import CorruptData
-from omnigraph.graph import Graph
-from omnigraph.testing.crash import Pair, stop_writer
-from omnigraph.testing.crash_writers import ids, make_graph
-from omnigraph.testing.promises import Expected, broken_promises
+from omnigraph.graph.handle import Graph
+from omnigraph.transaction import transaction
+from omnigraph.transaction.ownership import LEASE_VARIABLE, Owner
+from omnigraph.transaction.recovery.record import RECORD_FORMAT, RecoveryRecord, recovery_prefix
 
 ELSEWHERE = Owner("another host", 1, "1")
 WAIT_S = 600.0  # what a writer would wait for another one

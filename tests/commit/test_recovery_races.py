@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.crash import Pair, Scene, kill_recovery, stop_writer
+from tests.support.crash_writers import make_graph, rows
+from tests.support.promises import Expected, broken_promises
 
 import omnigraph
-from omnigraph.commit.drift import ROLLBACK_PREFIX
-from omnigraph.commit.prepared import WriteInfo
-from omnigraph.commit.transaction import WriteTransaction
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import Kind, Row
+from omnigraph.catalog.schemas import load_schema
 from omnigraph.constraints import TypeImage
-from omnigraph.graph import Graph
-from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Kind, Row
-from omnigraph.manifest.schemas import load_schema
+from omnigraph.graph.handle import Graph
+from omnigraph.prepare.preparer import Preparer
 from omnigraph.storage import failpoints
 from omnigraph.storage.failpoints import FailpointError
+from omnigraph.storage.lance.staging.rows import stage_restore, stage_update
+from omnigraph.storage.lance.tables import OPERATION_PROPERTY
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.staging import stage_restore, stage_update
-from omnigraph.storage.tables import OPERATION_PROPERTY
-from omnigraph.testing.crash import Pair, Scene, kill_recovery, stop_writer
-from omnigraph.testing.crash_writers import make_graph, rows
-from omnigraph.testing.promises import Expected, broken_promises
-from omnigraph.write.changes import Preparer
+from omnigraph.transaction.prepared import WriteInfo
+from omnigraph.transaction.recovery.drift import ROLLBACK_PREFIX
+from omnigraph.transaction.transaction import WriteTransaction
 
 HALF_DONE = Pair("update", "table.before_commit", 2)  # City has moved, Person has not
 

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from tests.commit.test_operator import die, record_of
 from tests.graphs import people_graph, repository, rows
+from tests.support.promises import Expected, broken_promises
 
 import omnigraph
 from omnigraph.errors import CorruptData, Drift
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
-from omnigraph.testing.promises import Expected, broken_promises
 
 
 @pytest.fixture

@@ -15,18 +15,19 @@ import pytest
 from tests.graphs import people_graph, repository, rows
 
 import omnigraph
-from omnigraph.commit import audit, transaction
-from omnigraph.commit.audit import Action
-from omnigraph.commit.ownership import Owner
-from omnigraph.commit.record import RecoveryRecord
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.rows import MAIN, Kind, Row
 from omnigraph.errors import OmnigraphError, OutcomeUnknown, StorageFailure
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.rows import MAIN, Kind, Row
+from omnigraph.model.ids import new_ulid
 from omnigraph.storage import failpoints
+from omnigraph.storage.lance.staging.rows import stage_delete
+from omnigraph.storage.lance.tables import OPERATION_PROPERTY
 from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
-from omnigraph.storage.staging import stage_delete
-from omnigraph.storage.tables import OPERATION_PROPERTY
+from omnigraph.transaction import transaction
+from omnigraph.transaction.ownership import Owner
+from omnigraph.transaction.recovery import audit
+from omnigraph.transaction.recovery.audit import Action
+from omnigraph.transaction.recovery.record import RecoveryRecord
 
 
 @pytest.fixture(autouse=True)

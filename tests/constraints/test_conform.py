@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from omnigraph.constraints.canonical import derive_ids, spell_column, tuple_keys
 from omnigraph.constraints.conform import conform, relaxed
-from omnigraph.constraints.spelling import derive_ids, spell_column, tuple_keys
 from omnigraph.errors import InvalidValue
-from omnigraph.schema import NodeType, accept_schema, entity_id, unique_tuple
-from omnigraph.types import SCALARS, PropertyType
+from omnigraph.lang.schema import NodeType, accept_schema, entity_id, unique_tuple
+from omnigraph.model.types import SCALARS, PropertyType
 
 SCALAR_NAMES = [name for name in SCALARS if name != "Blob"]
 NUMBERS: list[Any] = [0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**53 + 1, 2**63 - 1]

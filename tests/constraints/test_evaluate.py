@@ -12,7 +12,7 @@ import pytest
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX, Image, Report, TypeImage, evaluate
 from omnigraph.constraints.image import last_per_id
 from omnigraph.errors import ConstraintViolation, InvalidData, KeyConflict
-from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.lang.schema import AcceptedSchema, accept_schema
 
 SCHEMA = """
 node A { k: String @key  n: I32?  @range(n, 1..5) }

@@ -12,9 +12,9 @@ import signal
 import sys
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.manifest.history import find_commit
-from omnigraph.outcome import NOTHING
+from omnigraph.catalog.history.commits import find_commit
+from omnigraph.graph.handle import Graph
+from omnigraph.model.outcome import NOTHING
 
 
 def attempt(graph: Graph, number: int) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import omnigraph
 from omnigraph.errors import Conflict, RecoveryRequired
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 
 def work(uri: str, branch: str, ledger: Path, seed: int) -> None:

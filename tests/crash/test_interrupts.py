@@ -15,9 +15,10 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from tests.support.children import child_environment
+from tests.support.promises import Expected, audited_operations, broken_promises
+
 import omnigraph
-from omnigraph.testing.children import child_environment
-from omnigraph.testing.promises import Expected, audited_operations, broken_promises
 
 WRITES = int(os.environ.get("OMNIGRAPH_TEST_INTERRUPTS", "30"))
 LATEST_S = 0.08  # a write takes about half as long, so half of them are hit

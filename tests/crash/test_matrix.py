@@ -4,10 +4,10 @@ one interrupted there, as by Ctrl-C."""
 from pathlib import Path
 
 import pytest
+from tests.support.crash import Pair
+from tests.support.crash_matrix import Matrix, all_pairs, interrupted, run_matrix
 
 from omnigraph.storage.failpoints import NAMES
-from omnigraph.testing.crash import Pair
-from omnigraph.testing.crash_matrix import Matrix, all_pairs, interrupted, run_matrix
 
 MATRIX_S_MAX = 3600
 SECOND_KILLS_MAX = 1

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.children import child_environment
+from tests.support.crash_writers import ids, make_graph
+from tests.support.promises import Expected, broken_promises
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.testing.children import child_environment
-from omnigraph.testing.crash_writers import ids, make_graph
-from omnigraph.testing.promises import Expected, broken_promises
+from omnigraph.graph.handle import Graph
 
 LEASE_S = 5.0
 PROGRESS_S_MAX = 120.0

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.support.crash import Pair
+from tests.support.crash_kinds import writer_kinds
+from tests.support.crash_matrix import all_pairs, interrupted, run_matrix, sample
 
 import omnigraph
 from omnigraph.storage.failpoints import NAMES
-from omnigraph.testing.crash import Pair
-from omnigraph.testing.crash_kinds import writer_kinds
-from omnigraph.testing.crash_matrix import all_pairs, interrupted, run_matrix, sample
 
 SAMPLE = 60
 INTERRUPTED = 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support.schedule import Plan, Run, Schedule
 
-from omnigraph.commit.ownership import LEASE_S_DEFAULT
-from omnigraph.testing.schedule import Plan, Run, Schedule
+from omnigraph.transaction.ownership import LEASE_S_DEFAULT
 
 LONG_SEED = 20261
 S3_SEED = 20262

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.support.crash import Answer, finish_child, start_child
+from tests.support.crash_kinds import Target, writer_kinds
+from tests.support.crash_writers import rows
+from tests.support.promises import Expected, broken_promises, commit_ids, pending_operations
 
 import omnigraph
-from omnigraph.commit.ownership import LEASE_VARIABLE
 from omnigraph.errors import Conflict, OmnigraphError, VersionConflict
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
-from omnigraph.testing.crash import Answer, finish_child, start_child
-from omnigraph.testing.crash_kinds import Target, writer_kinds
-from omnigraph.testing.crash_writers import rows
-from omnigraph.testing.promises import Expected, broken_promises, commit_ids, pending_operations
+from omnigraph.transaction.ownership import LEASE_VARIABLE
 
 LEASE_S = 0.5
 WAIT_S_MAX = 60.0

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.crash.upkeep_worker import BRANCHES
+from tests.support.children import child_environment
+from tests.support.crash_writers import make_graph, rows
+from tests.support.promises import Expected, broken_promises
 
 import omnigraph
-from omnigraph.testing.children import child_environment
-from omnigraph.testing.crash_writers import make_graph, rows
-from omnigraph.testing.promises import Expected, broken_promises
-from omnigraph.write.retention import READER_GRACE_VARIABLE
+from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
 
 SECONDS = float(os.environ.get("OMNIGRAPH_UPKEEP_SECONDS", "600"))
 ENDING_S_MAX = 120.0

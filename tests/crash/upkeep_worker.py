@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import omnigraph
 from omnigraph.errors import Conflict, OmnigraphError, RecoveryRequired
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 BRANCHES = ("main", "side")
 KEEP = 3

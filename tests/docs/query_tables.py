@@ -8,15 +8,16 @@ from itertools import count
 
 from tests.docs.generate import DOCS
 
-from omnigraph.query import compile_query, explain
-from omnigraph.query.codes import PARSE_CODES, TYPE_CODES
-from omnigraph.query.functions import FUNCTIONS
-from omnigraph.query.lint import LINT_CODES
-from omnigraph.query.words import OPERATORS, WORDS
-from omnigraph.schema import AcceptedSchema, accept_schema
-from omnigraph.syntax import DIAGNOSTICS_MAX, NESTING_MAX, TEXT_BYTES_MAX, SourceError
-from omnigraph.syntax.codes import SYNTAX_CODES
-from omnigraph.syntax.lexer import NUMBER_CHARS_MAX
+from omnigraph.lang.query import compile_query
+from omnigraph.lang.query.codes import PARSE_CODES, TYPE_CODES
+from omnigraph.lang.query.functions import FUNCTIONS
+from omnigraph.lang.query.lint import LINT_CODES
+from omnigraph.lang.query.parse.words import OPERATORS, WORDS
+from omnigraph.lang.query.plan import explain
+from omnigraph.lang.schema import AcceptedSchema, accept_schema
+from omnigraph.lang.syntax import DIAGNOSTICS_MAX, NESTING_MAX, TEXT_BYTES_MAX, SourceError
+from omnigraph.lang.syntax.codes import SYNTAX_CODES
+from omnigraph.lang.syntax.lexer import NUMBER_CHARS_MAX
 
 PAGE = DOCS / "language" / "query.md"
 _WRONG = "query q($nick: String) {\n  match { $p: Person { nik: $nick } }\n  return { $p }\n}"

@@ -46,7 +46,7 @@ def errors() -> str:
 def error_classes() -> Iterator[type[OmnigraphError]]:
     """Every error class of the package, wherever it is defined."""
     for module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
-        if not module.name.startswith("omnigraph.testing"):
+        if not module.name.startswith("tests.support"):
             importlib.import_module(module.name)
     waiting: list[type[OmnigraphError]] = [OmnigraphError]
     while waiting:

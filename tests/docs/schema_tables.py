@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from omnigraph.schema.codes import CHANGE_CODES, SCHEMA_CODES
-from omnigraph.syntax.codes import SYNTAX_CODES
-from omnigraph.types import SCALARS
+from omnigraph.lang.schema.codes import CHANGE_CODES, SCHEMA_CODES
+from omnigraph.lang.syntax.codes import SYNTAX_CODES
+from omnigraph.model.types import SCALARS
 
 _ACCEPTS = {
     "string": "a string",

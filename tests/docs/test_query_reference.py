@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.docs.query_tables import PAGE, blocks, page_schema
 
-from omnigraph.query import SchemaOrigin, format_queries, lint_queries
-from omnigraph.query.codes import PARSE_CODES, TYPE_CODES
-from omnigraph.query.functions import FUNCTIONS
-from omnigraph.query.lint import LINT_CODES
-from omnigraph.query.words import OPERATORS, WORDS
-from omnigraph.syntax import Source
-from omnigraph.syntax.codes import SYNTAX_CODES
+from omnigraph.lang.query import SchemaOrigin, format_queries, lint_queries
+from omnigraph.lang.query.codes import PARSE_CODES, TYPE_CODES
+from omnigraph.lang.query.functions import FUNCTIONS
+from omnigraph.lang.query.lint import LINT_CODES
+from omnigraph.lang.query.parse.words import OPERATORS, WORDS
+from omnigraph.lang.syntax import Source
+from omnigraph.lang.syntax.codes import SYNTAX_CODES
 
 TEXT = PAGE.read_text("utf-8")
 EXAMPLES = blocks("gq")

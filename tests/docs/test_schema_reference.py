@@ -9,13 +9,13 @@ import pytest
 from tests.docs.generate import DOCS
 from tests.schema.support import accept, codes
 
-from omnigraph.schema.annotations import ONCE
-from omnigraph.schema.codes import CHANGE_CODES, SCHEMA_CODES
-from omnigraph.schema.names import RESERVED_EVERYWHERE, RESERVED_ON_EDGES
-from omnigraph.schema.parser import CONSTRAINT_WORDS, DECLARATION_WORDS
-from omnigraph.schema.steps import StepKind
-from omnigraph.syntax.codes import SYNTAX_CODES
-from omnigraph.types import SCALARS
+from omnigraph.lang.schema.annotations import ONCE
+from omnigraph.lang.schema.change.steps import StepKind
+from omnigraph.lang.schema.codes import CHANGE_CODES, SCHEMA_CODES
+from omnigraph.lang.schema.names import RESERVED_EVERYWHERE, RESERVED_ON_EDGES
+from omnigraph.lang.schema.parse.parser import CONSTRAINT_WORDS, DECLARATION_WORDS
+from omnigraph.lang.syntax.codes import SYNTAX_CODES
+from omnigraph.model.types import SCALARS
 
 PAGE = (DOCS / "language" / "schema.md").read_text("utf-8")
 EXAMPLES = re.findall(r"^```pg([^\n]*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

@@ -26,9 +26,9 @@ import pytest
 from omnigraph.cli.declared import Parameter
 from omnigraph.cli.frame import Command
 from omnigraph.cli.main import NOUNS, run
-from omnigraph.testing.inline_tasks import InlineTasks
 from tests.fuzz.values import odd_text
 from tests.graphs import people_graph
+from tests.support.inline_tasks import InlineTasks
 
 CALLS = int(os.environ.get("OMNIGRAPH_TEST_FUZZ_CALLS", "1500")) // 5
 SEED = int(os.environ.get("OMNIGRAPH_TEST_FUZZ_SEED", "1"))

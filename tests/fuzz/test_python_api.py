@@ -26,10 +26,10 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
-from omnigraph.graph import Graph
-from omnigraph.testing.inline_tasks import InlineTasks
+from omnigraph.graph.handle import Graph
 from tests.fuzz.values import odd_value
 from tests.graphs import people_graph
+from tests.support.inline_tasks import InlineTasks
 
 CALLS = int(os.environ.get("OMNIGRAPH_TEST_FUZZ_CALLS", "1500"))
 SEED = int(os.environ.get("OMNIGRAPH_TEST_FUZZ_SEED", "1"))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.guards.support import new_store
 
-from omnigraph.storage.tables import TableStore
+from omnigraph.storage.lance.tables import TableStore
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.guards.support import PATH, TYPE, content, new_store, properties, rows
 
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.lance_errors import CommitRefused
+from omnigraph.storage.lance.errors import CommitRefused
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
 
 COUNTERS = [f"counter-{n}" for n in range(6)]
 DEADLINE_S = 120

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.storage import staging
-from omnigraph.storage.arrow_schema import PRIMARY_KEY
-from omnigraph.storage.indexing import IndexSpec, stage_indexes
+from omnigraph.storage.lance.arrow_schema import PRIMARY_KEY
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_indexes
+from omnigraph.storage.lance.tables import OPERATION_PROPERTY, PinnedTable, StagedWrite, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import OPERATION_PROPERTY, PinnedTable, StagedWrite, TableStore
+from omnigraph.storage.objects.obstore_store import open_objects
 
 PATH = "nodes/guarded"
 TYPE = "node:Guarded"

@@ -24,10 +24,10 @@ from tests.guards.support import (
 )
 
 from omnigraph.errors import CorruptData, GraphMoved
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.relocation import relocated
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.lance.files.relocation import relocated
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 
 def test_opening_the_tree_path_equals_checking_out_the_branch(store: TableStore) -> None:

@@ -2,7 +2,7 @@
 
 When the *last* write to a file fails (disk full, quota, file-size limit) the error is lost: the
 call returns metadata with the intended size, and a commit that names the file succeeds. Nothing
-but a read finds out. Depends on it: ``storage/written.py`` looks at the files before a commit.
+but a read finds out. Depends on it: ``storage/lance/files/presence.py`` looks at the files before a commit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.guards.support import PATH, create, insert, new_store, rows, several_
 from tests.storage.file_limit import files_of_at_most
 from tests.storage.small_disk import mounted
 
-from omnigraph.storage.lance_errors import translate
-from omnigraph.storage.tables import TableStore
+from omnigraph.storage.lance.errors import translate
+from omnigraph.storage.lance.tables import TableStore
 
 
 def test_a_data_file_that_was_cut_short_is_reported_as_written(store: TableStore) -> None:
@@ -91,7 +91,7 @@ def test_an_error_before_the_last_write_is_reported(store: TableStore) -> None:
 
 
 def test_a_deletion_of_the_arrow_kind_is_an_arrow_file(store: TableStore) -> None:
-    """What ``storage/written.py`` reads back."""
+    """What ``storage/lance/files/presence.py`` reads back."""
     table = insert(store, create(store), ["a", "b", "c"])
     left = table.dataset.get_fragment(0).delete_rows([0, 2])
     path = Path(store.location.path, PATH, left.deletion_file.path(0))

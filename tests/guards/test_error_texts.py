@@ -1,4 +1,4 @@
-"""The words by which ``storage/lance_errors.py`` recognises what Lance raises untyped.
+"""The words by which ``storage/lance/errors.py`` recognises what Lance raises untyped.
 
 Every failure here is a real one: files that are missing, damaged, forbidden or too large, and a
 store that answers so. What is asserted is the type that the rest of the program sees.
@@ -32,10 +32,10 @@ from tests.guards.support import (
     several_fragments,
     staged_by_hand,
 )
+from tests.support.s3server import S3Fault, S3Server
 
 from omnigraph.errors import CorruptData, OmnigraphError, PermissionDenied, StorageFailure
-from omnigraph.storage import staging
-from omnigraph.storage.lance_errors import (
+from omnigraph.storage.lance.errors import (
     AmbiguousOutcome,
     CommitRefused,
     TableExists,
@@ -43,10 +43,10 @@ from omnigraph.storage.lance_errors import (
     translate,
     translated,
 )
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import PinnedTable, TableStore
-from omnigraph.testing.s3server import S3Fault, S3Server
+from omnigraph.storage.objects.obstore_store import open_objects
 
 
 def reopened(store: TableStore) -> TableStore:
@@ -254,7 +254,7 @@ _CHILD = """
     from pathlib import Path
     import pyarrow as pa
     from omnigraph.errors import OmnigraphError
-    from omnigraph.storage import staging
+    from omnigraph.storage.lance.staging import rows as staging
     from tests.guards.support import PATH, TYPE, create, new_store, one_fragment, rows, upsert
 
     with tempfile.TemporaryDirectory() as first:  # imports everything while that is allowed

@@ -1,6 +1,6 @@
 """Fragments that lack a column: how a reader tells current rows from history without reading.
 
-Depends on it: ``manifest/rows.py`` and ``manifest/state.py``. The column ``current`` is in the
+Depends on it: ``catalog/rows.py`` and ``catalog/state.py``. The column ``current`` is in the
 schema of ``__manifest`` and absent from the files of fragments that hold only history.
 """
 
@@ -11,7 +11,7 @@ from lance import LanceOperation
 from lance.fragment import write_fragments
 from tests.guards.support import properties, staged_by_hand
 
-from omnigraph.manifest.rows import (
+from omnigraph.catalog.rows import (
     CURRENT,
     Commit,
     Head,
@@ -20,9 +20,9 @@ from omnigraph.manifest.rows import (
     manifest_schema,
     rows_to_arrow,
 )
-from omnigraph.manifest.state import current_fragments, history_fragments, load_state
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.catalog.state import current_fragments, history_fragments, load_state
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 
 def commits(first: int, count: int) -> list[Row]:

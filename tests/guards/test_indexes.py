@@ -24,10 +24,11 @@ from tests.guards.support import (
     upsert,
 )
 
-from omnigraph.storage import indexing, staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.indexing import stage_drop_indexes
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.lance.staging import indexes as indexing
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.staging.indexes import stage_drop_indexes
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 Shape = Callable[[TableStore, str], PinnedTable]
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from tests.guards.support import fork, insert, properties, several_fragments, upsert
 
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.delta import gather
-from omnigraph.storage.places import addresses
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.lance.row_addresses import addresses
+from omnigraph.storage.lance.row_delta import gather
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 
 def test_the_ref_of_a_fork_says_where_it_began(store: TableStore) -> None:

@@ -6,10 +6,10 @@ import pytest
 from tests.guards.support import PATH, SCHEMA, create, insert, properties
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.storage.arrow_schema import PRIMARY_KEY
-from omnigraph.storage.lance_errors import CommitRefused
-from omnigraph.storage.metadata import stage_column_metadata, stage_schema_metadata
-from omnigraph.storage.tables import TableStore
+from omnigraph.storage.lance.arrow_schema import PRIMARY_KEY
+from omnigraph.storage.lance.errors import CommitRefused
+from omnigraph.storage.lance.staging.metadata import stage_column_metadata, stage_schema_metadata
+from omnigraph.storage.lance.tables import TableStore
 
 STAMP = {"omnigraph:test": "2"}
 

@@ -13,8 +13,7 @@ import obstore
 import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, PermissionDeniedError
 from obstore.store import LocalStore, MemoryStore, S3Store
-
-from omnigraph.testing.s3server import S3Fault, S3Server
+from tests.support.s3server import S3Fault, S3Server
 
 
 def s3_client(s3: S3Server, bucket: str = "guards") -> S3Store:

@@ -19,10 +19,10 @@ from tests.guards.support import (
     upsert,
 )
 
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.stamps import WRITTEN, only_writer
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.lance.row_versions import WRITTEN, only_writer
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 
 def stamps(table: PinnedTable, fragment_id: int) -> list[int]:

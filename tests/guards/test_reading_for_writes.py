@@ -11,8 +11,8 @@ import pytest
 from pyarrow import json as arrow_json
 from tests.guards.support import TYPE, content, fork, properties, several_fragments, upsert
 
-from omnigraph.storage import staging
-from omnigraph.storage.tables import TableStore
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.tables import TableStore
 
 
 @pytest.mark.parametrize("on_branch", [False, True])
@@ -74,7 +74,7 @@ def test_arrow_refuses_the_json_that_a_strict_load_refuses(line: bytes) -> None:
 
 
 def test_arrow_accepts_what_the_fast_reading_must_check_itself() -> None:
-    """When one of these turns red, a check in ``write/ndjson.py`` has become needless."""
+    """When one of these turns red, a check in ``ingest/ndjson.py`` has become needless."""
     assert _read(b'{"a":"x"}{"a":"y"}').num_rows == 2
     assert _read(b'{"a":\n"x"}').num_rows == 1
     assert _read(b'{"f":NaN}')["f"][0].as_py() != 0

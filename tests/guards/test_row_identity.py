@@ -26,9 +26,9 @@ from tests.guards.support import (
     upsert,
 )
 
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 CREATED, UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
 

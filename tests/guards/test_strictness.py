@@ -1,6 +1,6 @@
 """Of two writers that staged on the same version exactly one lands, at pinned + 1.
 
-Depends on it: everything. ``storage/staging.py`` builds the transactions, ``TableStore.commit``
+Depends on it: everything. ``storage/lance/staging/rows.py`` builds the transactions, ``TableStore.commit``
 trusts Lance to refuse the second one, and unique ids, endpoints and row counts trust the commit.
 """
 
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from tests.guards.support import SHAPES, TYPE, content, insert, properties, rows
 
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.lance_errors import CommitRefused
-from omnigraph.storage.tables import PinnedTable, StagedWrite, TableStore
+from omnigraph.storage.lance.errors import CommitRefused
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import PinnedTable, StagedWrite, TableStore
 
 Stage = Callable[[PinnedTable], StagedWrite]
 
@@ -104,7 +104,7 @@ def test_compaction_and_a_write_exclude_each_other(
     kind: Stage,
     compaction_first: bool,
 ) -> None:
-    """Depends on it: ``write/upkeep.py`` compacts while others write."""
+    """Depends on it: ``maintenance/upkeep.py`` compacts while others write."""
     pinned = shape(store)
     compaction, write = stage_compaction(pinned, properties()), kind(pinned)
     assert compaction is not None

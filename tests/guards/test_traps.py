@@ -27,10 +27,10 @@ from tests.guards.support import (
 )
 
 from omnigraph.errors import Drift, KeyConflict
-from omnigraph.storage import staging
-from omnigraph.storage.indexing import IndexSpec, stage_indexes
-from omnigraph.storage.lance_errors import CommitRefused
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.lance.errors import CommitRefused
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_indexes
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 
 def test_an_update_that_names_no_fragment_is_rebased(store: TableStore) -> None:

@@ -25,15 +25,15 @@ from tests.guards.support import (
     several_fragments,
     staged_by_hand,
 )
+from tests.support.s3server import S3Server
 
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.indexing import IndexSpec, stage_drop_indexes, stage_indexes
-from omnigraph.storage.lance_errors import TableExists
+from omnigraph.storage.lance.errors import TableExists
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_drop_indexes, stage_indexes
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import PinnedTable, TableStore
-from omnigraph.testing.s3server import S3Server
+from omnigraph.storage.objects.obstore_store import open_objects
 
 CREATORS = 8
 CREATIONS = 10

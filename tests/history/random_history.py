@@ -9,7 +9,7 @@ from pathlib import Path
 
 import omnigraph
 from omnigraph.errors import ConstraintViolation, EntityNotFound, MergeConflicts
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Thing {

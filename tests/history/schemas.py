@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.rows import MAIN, Commit, TablePin
-from omnigraph.manifest.schemas import schema_id, schema_row
-from omnigraph.schema import accept_schema
-from omnigraph.storage.arrow_schema import table_schema
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.rows import MAIN, Commit, TablePin
+from omnigraph.catalog.schemas import schema_id, schema_row
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.schema import accept_schema
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.arrow_schema import table_schema
 from omnigraph.storage.paths import table_path
 from tests.graphs import repository
 

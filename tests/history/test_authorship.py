@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.catalog.rows import Commit
 from omnigraph.errors import BranchInUse, HistoryReclaimed
-from omnigraph.graph import Graph
-from omnigraph.manifest.rows import Commit
-from omnigraph.write import authorship
-from omnigraph.write.retention import READER_GRACE_VARIABLE
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
+from omnigraph.merge import authorship
 
 HISTORIES = int(os.environ.get("OMNIGRAPH_TEST_AUTHORSHIP", "5"))
 STEPS = 24

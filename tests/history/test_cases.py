@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.history.changes import Block
 from tests.history.conftest import CASES
 

@@ -15,8 +15,8 @@ from omnigraph.errors import (
     ResourceLimit,
     TypeNotFound,
 )
-from omnigraph.graph import Graph
-from omnigraph.storage.fingerprints import REMOVED_MAX
+from omnigraph.graph.handle import Graph
+from omnigraph.storage.lance.fingerprints import REMOVED_MAX
 from tests.graphs import PEOPLE, people_graph
 from tests.history.schemas import publish_schema
 

@@ -24,7 +24,7 @@ from omnigraph.errors import (
     ResourceLimit,
     TypeNotFound,
 )
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.history.tokens import TOKEN_CHARACTERS_MAX
 from omnigraph.storage import failpoints
 from tests.graphs import PEOPLE, people_graph

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from omnigraph.errors import BranchNotFound, CommitNotFound, InvalidInput, TypeNotFound
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.history.log import LogFilter
 from tests.graphs import repository
 

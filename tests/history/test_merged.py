@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.catalog.history.attribution import Deed, Listed, digest_of, merge_of
 from omnigraph.errors import CommitNotFound, HistoryReclaimed
-from omnigraph.graph import Graph
-from omnigraph.manifest.attribution import Deed, Listed, digest_of, merge_of
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
+from omnigraph.merge import authorship
+from omnigraph.merge.authorship import MergedLine
 from omnigraph.storage import failpoints
 from omnigraph.storage.paths import HISTORY_PREFIX
-from omnigraph.testing.inline_tasks import BulkGraph
-from omnigraph.write import authorship
-from omnigraph.write.authorship import MergedLine
-from omnigraph.write.retention import READER_GRACE_VARIABLE
 from tests.graphs import people_graph
+from tests.support.inline_tasks import BulkGraph
 
 
 @pytest.fixture

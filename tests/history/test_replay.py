@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.history.changes import Block, change_json
-from omnigraph.read.diff import EntityChange
+from omnigraph.snapshots.diff import EntityChange
 from tests.history import random_history
 
 HISTORIES = int(os.environ.get("OMNIGRAPH_TEST_HISTORIES", "6"))
@@ -26,9 +26,9 @@ State = dict[Key, Any]
 @pytest.fixture
 def busy_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are compacted and the manifest is folded after a few writes instead of many."""
-    monkeypatch.setattr("omnigraph.storage.tiers.SMALL_FRAGMENTS_MAX", 3)
-    monkeypatch.setattr("omnigraph.manifest.publisher.SMALL_FRAGMENTS_MAX", 5)
-    monkeypatch.setattr("omnigraph.manifest.publisher.HISTORY_FRAGMENTS_MAX", 3)
+    monkeypatch.setattr("omnigraph.storage.lance.staging.compaction_tiers.SMALL_FRAGMENTS_MAX", 3)
+    monkeypatch.setattr("omnigraph.catalog.publisher.SMALL_FRAGMENTS_MAX", 5)
+    monkeypatch.setattr("omnigraph.catalog.publisher.HISTORY_FRAGMENTS_MAX", 3)
 
 
 @pytest.mark.usefixtures("busy_upkeep")

@@ -124,8 +124,8 @@ def test_B_1_names_in_use_main_and_path_parts_of_names_are_refused(tmp_path: Pat
 
 def test_two_creators_of_one_name_have_one_winner(tmp_path: Path) -> None:
     graph = people_graph(tmp_path / "g")
-    from omnigraph.manifest import branching
-    from omnigraph.manifest.branches import MAIN_BRANCH, Branch
+    from omnigraph.catalog.branches import changes as branching
+    from omnigraph.catalog.branches.registry import MAIN_BRANCH, Branch
 
     slow, fast = repository(graph), repository(graph)
     slow.main.current()

@@ -16,6 +16,11 @@ from lance import LanceDataset, LanceOperation, Transaction
 from tests.graphs import PEOPLE, files_below, people_graph
 
 import omnigraph
+from omnigraph.catalog.format import (
+    FORMAT_VERSION_KEY,
+    INTERNAL_VERSION_FLOOR,
+    INTERNAL_VERSION_KEY,
+)
 from omnigraph.errors import (
     CorruptData,
     FormatUnsupported,
@@ -25,11 +30,6 @@ from omnigraph.errors import (
     PermissionDenied,
     StorageFull,
     UnsupportedLocation,
-)
-from omnigraph.manifest.format import (
-    FORMAT_VERSION_KEY,
-    INTERNAL_VERSION_FLOOR,
-    INTERNAL_VERSION_KEY,
 )
 from omnigraph.storage import failpoints
 

@@ -10,6 +10,12 @@ import pytest
 from tests.graphs import many_types, people_graph, repository
 
 import omnigraph
+from omnigraph.catalog import publisher
+from omnigraph.catalog.history import commits as history
+from omnigraph.catalog.publication import Publication, Requirements
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import MAIN, Commit, Kind, Row
+from omnigraph.catalog.state import current_fragments, history_fragments, load_state
 from omnigraph.errors import (
     Contention,
     OutcomeUnknown,
@@ -19,14 +25,9 @@ from omnigraph.errors import (
     StorageFailure,
     VersionConflict,
 )
-from omnigraph.ids import new_ulid
-from omnigraph.manifest import history, publisher
-from omnigraph.manifest.publication import Publication, Requirements
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import MAIN, Commit, Kind, Row
-from omnigraph.manifest.state import current_fragments, history_fragments, load_state
-from omnigraph.storage.lance_errors import AmbiguousOutcome, CommitRefused
-from omnigraph.storage.tables import TableRef
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.errors import AmbiguousOutcome, CommitRefused
+from omnigraph.storage.lance.tables import TableRef
 
 
 def publication(requirements: Requirements | None = None, **more: Any) -> Publication:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.graphs import PEOPLE, rows
+from tests.support.s3server import S3Fault, S3Server
 
 import omnigraph
 from omnigraph.errors import GraphExists, GraphNotFound, OmnigraphError, PermissionDenied
-from omnigraph.testing.s3server import S3Fault, S3Server
 
 pytestmark = pytest.mark.s3
 

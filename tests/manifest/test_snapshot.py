@@ -9,13 +9,7 @@ import pytest
 from tests.graphs import PEOPLE, people_graph, repository
 
 import omnigraph
-from omnigraph.errors import (
-    CommitNotFound,
-    EntityNotFound,
-    InvalidInput,
-    NotFound,
-    TypeNotFound,
-)
+from omnigraph.errors import CommitNotFound, EntityNotFound, InvalidInput, NotFound, TypeNotFound
 
 
 def test_a_snapshot_has_the_wire_form(tmp_path: Path) -> None:

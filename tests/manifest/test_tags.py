@@ -9,7 +9,7 @@ from tests.graphs import people_graph
 
 import omnigraph
 from omnigraph.errors import BranchExists, InvalidInput, RefNotFound, TagExists, TagNotFound
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 
 @pytest.fixture

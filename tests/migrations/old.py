@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tests.graphs import people_graph
+from tests.support.old_graphs import aged, without_primary_key
 
-from omnigraph.graph import Graph
-from omnigraph.manifest.rows import Commit
-from omnigraph.testing.old_graphs import aged, without_primary_key
+from omnigraph.catalog.rows import Commit
+from omnigraph.graph.handle import Graph
 
 VERSIONS = (1, 2, 3)
 SIDE = "side"

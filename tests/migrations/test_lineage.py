@@ -19,21 +19,21 @@ from tests.migrations.old import (
     old_graph,
     people_with_a_side,
 )
+from tests.support.old_graphs import aged
 
 import omnigraph
+from omnigraph.catalog import publisher
+from omnigraph.catalog.format import INTERNAL_VERSION, stamp_of
+from omnigraph.catalog.migrations import lineage as step_module
+from omnigraph.catalog.migrations.legacy import ACTORS_PATH, COMMITS_PATH, UNRECORDED
+from omnigraph.catalog.migrations.run_refs import PREFIX, SweepRunRefs
+from omnigraph.catalog.rows import MANIFEST_PATH
+from omnigraph.catalog.state import load_state
 from omnigraph.errors import CorruptData, NotFound
-from omnigraph.graph import Graph
-from omnigraph.manifest import publisher
-from omnigraph.manifest.format import INTERNAL_VERSION, stamp_of
-from omnigraph.manifest.legacy import ACTORS_PATH, COMMITS_PATH, UNRECORDED
-from omnigraph.manifest.migrations import lineage as step_module
-from omnigraph.manifest.migrations.run_refs import PREFIX, SweepRunRefs
-from omnigraph.manifest.rows import MANIFEST_PATH
-from omnigraph.manifest.state import load_state
-from omnigraph.read.fsck import Damage
-from omnigraph.storage.lance_errors import CommitRefused
-from omnigraph.storage.metadata import stage_schema_metadata
-from omnigraph.testing.old_graphs import aged
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.fsck import Damage
+from omnigraph.storage.lance.errors import CommitRefused
+from omnigraph.storage.lance.staging.metadata import stage_schema_metadata
 
 
 def stored_commits(where: Path, branch: str | None = None) -> Counter[str]:

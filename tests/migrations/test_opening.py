@@ -12,18 +12,14 @@ from tests.graphs import PEOPLE, files_below, people_graph, repository
 from tests.migrations.old import SIDE, VERSIONS, cities, format_of, lineage, old_graph
 
 import omnigraph
+from omnigraph.catalog import publisher
+from omnigraph.catalog.format import INTERNAL_VERSION, INTERNAL_VERSION_FLOOR, INTERNAL_VERSION_KEY
+from omnigraph.catalog.history.horizon import raise_horizon
+from omnigraph.catalog.migrations.legacy import INERT_SINCE
+from omnigraph.catalog.migrations.registry import STEPS, steps_from
+from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.errors import Contention, FormatUnsupported, ReadOnly
-from omnigraph.manifest import publisher
-from omnigraph.manifest.format import (
-    INTERNAL_VERSION,
-    INTERNAL_VERSION_FLOOR,
-    INTERNAL_VERSION_KEY,
-)
-from omnigraph.manifest.horizon import raise_horizon
-from omnigraph.manifest.legacy import INERT_SINCE
-from omnigraph.manifest.migrations.registry import STEPS, steps_from
-from omnigraph.manifest.rows import MANIFEST_PATH
-from omnigraph.storage.lance_errors import CommitRefused
+from omnigraph.storage.lance.errors import CommitRefused
 
 
 def stamp(where: Path, value: str | None, key: str = INTERNAL_VERSION_KEY) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from tests.migrations.old import SIDE, cities, format_of, lineage, old_graph, people_with_a_side
 from tests.migrations.test_lineage import stored_commits
+from tests.support.children import child_environment
+from tests.support.old_graphs import aged
 
 import omnigraph
-from omnigraph.manifest.format import INTERNAL_VERSION
+from omnigraph.catalog.format import INTERNAL_VERSION
 from omnigraph.storage.failpoints import ENVIRONMENT
-from omnigraph.testing.children import child_environment
-from omnigraph.testing.old_graphs import aged
 
 SECONDS_MAX = 60.0
 OPEN_AND_WRITE = """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.migrations.old import SIDE, cities, format_of, lineage, old_graph
+from tests.support.s3server import S3Fault, S3Server
 
 import omnigraph
+from omnigraph.catalog.format import INTERNAL_VERSION
+from omnigraph.catalog.migrations.legacy import COMMITS_PATH
+from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.errors import PermissionDenied
-from omnigraph.manifest.format import INTERNAL_VERSION
-from omnigraph.manifest.legacy import COMMITS_PATH
-from omnigraph.manifest.rows import MANIFEST_PATH
-from omnigraph.testing.s3server import S3Fault, S3Server
 
 pytestmark = pytest.mark.s3
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import omnigraph
-from omnigraph.calendar import format_date, format_instant
-from omnigraph.graph import Graph
-from omnigraph.read.engine import ReadOptions
+from omnigraph.engine.engine import ReadOptions
+from omnigraph.graph.handle import Graph
+from omnigraph.model.calendar import format_date, format_instant
 from tests.predicates.model import INTEGERS, MEMBERS, NUMBERS, VALUES, Stored, stored
 
 KINDS: Final = tuple(VALUES)

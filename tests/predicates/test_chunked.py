@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from omnigraph.engine.exec import sort as order
+from omnigraph.lang.query.typed_expressions import STRING
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Values
-from omnigraph.query.expressions import STRING
-from omnigraph.read import order
 
 SIZES = ("LONG_ROWS", "CHUNK_ROWS", "SORT_ROWS", "ORDER_ROWS")
 same = np.testing.assert_array_equal

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node N {

@@ -16,8 +16,8 @@ from random import Random
 import pytest
 
 import omnigraph
+from omnigraph.engine.engine import ReadOptions
 from omnigraph.errors import ConstraintViolation
-from omnigraph.read.engine import ReadOptions
 from tests.predicates.model import (
     NUMBERS,
     OPERATORS,

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.lang.schema import AcceptedSchema, accept_schema
 
 CASES = Path(__file__).parent.parent / "cases" / "query"
 

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import ParameterError
-from omnigraph.query import (
+from omnigraph.lang.query import (
     Plan,
     SchemaOrigin,
     bind_parameters,
     check_query,
     compile_query,
     describe_operation,
-    explain,
     explain_json,
     format_queries,
     lint_queries,
@@ -24,8 +23,9 @@ from omnigraph.query import (
     plan_query,
     read_parameters,
 )
-from omnigraph.query.checked import CheckedQuery
-from omnigraph.syntax import Diagnostic, Source, SourceError
+from omnigraph.lang.query.checked import CheckedQuery
+from omnigraph.lang.query.plan import explain
+from omnigraph.lang.syntax import Diagnostic, Source, SourceError
 from tests.query.loading import case_id, cases, query_text, schema
 
 CHECKED = cases("spec", "grammar", "typing", "mutations")

@@ -8,8 +8,8 @@ import pickle
 import pytest
 
 from omnigraph.errors import QueryNotFound
-from omnigraph.query import ReadPlan, WritePlan, compile_query, parse_queries, select_query
-from omnigraph.syntax import SourceError
+from omnigraph.lang.query import ReadPlan, WritePlan, compile_query, parse_queries, select_query
+from omnigraph.lang.syntax import SourceError
 from tests.query.loading import schema
 
 TWO = """

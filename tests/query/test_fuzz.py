@@ -13,22 +13,22 @@ from time import monotonic
 
 import pytest
 
-from omnigraph.query import (
+from omnigraph.lang.query import (
     SchemaOrigin,
     check_query,
-    explain,
     format_queries,
     lint_queries,
     parse_queries,
     plan_query,
 )
-from omnigraph.syntax import SourceError
-from omnigraph.syntax.diagnostics import Diagnostics
-from omnigraph.syntax.lexer import lex
-from omnigraph.syntax.source import Source
-from omnigraph.testing.generate_query import QueryGenerator
-from omnigraph.testing.mutate import random_text
+from omnigraph.lang.query.plan import explain
+from omnigraph.lang.syntax import SourceError
+from omnigraph.lang.syntax.diagnostics import Diagnostics
+from omnigraph.lang.syntax.lexer import lex
+from omnigraph.lang.syntax.source import Source
 from tests.query.loading import cases, query_text, schema
+from tests.support.generate_query import QueryGenerator
+from tests.support.mutate import random_text
 
 INPUTS = int(os.environ.get("OMNIGRAPH_FUZZ_N", "3000"))
 SECONDS_MAX = 5.0

@@ -7,15 +7,15 @@ from time import monotonic
 
 import pytest
 
-from omnigraph.query import (
+from omnigraph.lang.query import (
     SchemaOrigin,
     compile_query,
-    explain,
     format_queries,
     lint_queries,
     parse_queries,
 )
-from omnigraph.syntax import NESTING_MAX, TEXT_BYTES_MAX, SourceError
+from omnigraph.lang.query.plan import explain
+from omnigraph.lang.syntax import NESTING_MAX, TEXT_BYTES_MAX, SourceError
 from tests.query.loading import schema
 
 MANY = 3_000

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from omnigraph.errors import LanguageError, ParameterError
-from omnigraph.query import bind_parameters, compile_query, describe_parameters, read_parameters
-from omnigraph.query.params import PROBLEMS_MAX
+from omnigraph.lang.query import (
+    bind_parameters,
+    compile_query,
+    describe_parameters,
+    read_parameters,
+)
+from omnigraph.lang.query.parameters import PROBLEMS_MAX
 from tests.query.loading import schema
 
 

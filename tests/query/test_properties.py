@@ -7,18 +7,18 @@ from random import Random
 
 import pytest
 
-from omnigraph.query import (
+from omnigraph.lang.query import (
     bind_parameters,
     compile_query,
-    explain,
     explain_json,
     format_queries,
     parse_queries,
 )
-from omnigraph.schema import AcceptedSchema, accept_schema
-from omnigraph.testing.generate_query import GeneratedQuery, QueryGenerator
-from omnigraph.testing.generate_schema import generate_schema
+from omnigraph.lang.query.plan import explain
+from omnigraph.lang.schema import AcceptedSchema, accept_schema
 from tests.query.loading import schema
+from tests.support.generate_query import GeneratedQuery, QueryGenerator
+from tests.support.generate_schema import generate_schema
 
 CHUNKS = range(5)
 FORMATTED_PER_CHUNK = 1_000

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.query
-from omnigraph.query.codes import PARSE_CODES, TYPE_CODES
-from omnigraph.query.lint import LINT_CODES
-from omnigraph.syntax.codes import SYNTAX_CODES
+import omnigraph.lang.query
+from omnigraph.lang.query.codes import PARSE_CODES, TYPE_CODES
+from omnigraph.lang.query.lint import LINT_CODES
+from omnigraph.lang.syntax.codes import SYNTAX_CODES
 from tests.query.loading import cases
 
 HERE = Path(__file__).parent
@@ -77,7 +77,7 @@ def test_there_are_many_cases_and_no_two_of_one_name() -> None:
 
 def test_the_room_imports_nothing_heavy() -> None:
     code = (
-        "import sys, omnigraph.query, omnigraph.testing.generate_query;"
+        "import sys, omnigraph.lang.query, tests.support.generate_query;"
         "print(sorted({'pyarrow', 'lance', 'numpy', 'pandas', 'pydantic'} & set(sys.modules)))"
     )
     run = subprocess.run(
@@ -87,9 +87,19 @@ def test_the_room_imports_nothing_heavy() -> None:
 
 
 def test_the_room_imports_only_what_is_below_it() -> None:
-    allowed = ("omnigraph.query", "omnigraph.schema", "omnigraph.syntax", "omnigraph.types")
-    allowed += ("omnigraph.errors", "omnigraph.calendar", "omnigraph.frozen", "omnigraph.lazy")
-    allowed += ("omnigraph.python_values",)
+    allowed = (
+        "omnigraph.lang.query",
+        "omnigraph.lang.schema",
+        "omnigraph.lang.syntax",
+        "omnigraph.model.types",
+    )
+    allowed += (
+        "omnigraph.errors",
+        "omnigraph.model.calendar",
+        "omnigraph.frozen",
+        "omnigraph.lazy",
+    )
+    allowed += ("omnigraph.model.python_values",)
     for path in ROOM.rglob("*.py"):
         for node in python.walk(python.parse(path.read_text())):
             if isinstance(node, python.ImportFrom) and (node.module or "").startswith("omnigraph"):
@@ -100,4 +110,4 @@ def test_the_exports_are_exact() -> None:
     names = omnigraph.query.__all__
     assert names == sorted(names)
     for name in names:
-        assert getattr(omnigraph.query, name)
+        assert getattr(omnigraph.lang.query, name)

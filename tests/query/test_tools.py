@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from benchmarks.language import BARS, TYPICAL, run
 
-from omnigraph.query.functions import FUNCTIONS
-from omnigraph.query.words import OPERATORS, WORDS
+from omnigraph.lang.query.functions import FUNCTIONS
+from omnigraph.lang.query.parse.words import OPERATORS, WORDS
 
 GRAMMAR = Path(__file__).parents[2] / "editors" / "gq.tmLanguage.json"
 

@@ -10,10 +10,20 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.engine.engine import Reader
+from omnigraph.engine.exec import (
+    blockwise_aggregate as blockwise,
+)
+from omnigraph.engine.exec import (
+    evaluate,
+    frame,
+    scan,
+)
+from omnigraph.engine.exec import (
+    sort as order,
+)
+from omnigraph.graph.handle import Graph
 from omnigraph.predicates import chunked, values
-from omnigraph.read import blockwise, evaluate, frame, order, scan
-from omnigraph.read.engine import Reader
 from tests.graphs import repository
 
 CASES = Path(__file__).parents[1] / "cases" / "read"

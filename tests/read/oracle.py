@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from omnigraph.floats import round_single
-from omnigraph.query.expressions import (
+from omnigraph.engine.search.analyze import terms_of
+from omnigraph.lang.query.plan.logical import Expand, Group, Pattern, ReadPlan
+from omnigraph.lang.query.typed_expressions import (
     Aggregate,
     Bm25,
     Compare,
@@ -28,10 +29,9 @@ from omnigraph.query.expressions import (
     TextMatch,
     WholeEntity,
 )
-from omnigraph.query.plan import Expand, Group, Pattern, ReadPlan
-from omnigraph.read.search.analyze import terms_of
-from omnigraph.schema import AcceptedSchema
-from omnigraph.types import PropertyType
+from omnigraph.lang.schema import AcceptedSchema
+from omnigraph.model.floats import round_single
+from omnigraph.model.types import PropertyType
 
 Entity = dict[str, Any]
 Row = dict[str, Entity]

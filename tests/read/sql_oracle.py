@@ -15,9 +15,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from omnigraph.floats import round_single
-from omnigraph.query.checked import SortKey
-from omnigraph.query.expressions import (
+from omnigraph.lang.query.checked import SortKey
+from omnigraph.lang.query.plan.logical import Expand, Group, Pattern, ReadPlan
+from omnigraph.lang.query.typed_expressions import (
     Aggregate,
     Compare,
     Constant,
@@ -27,8 +27,8 @@ from omnigraph.query.expressions import (
     WholeEntity,
     is_constant,
 )
-from omnigraph.query.plan import Expand, Group, Pattern, ReadPlan
-from omnigraph.types import PropertyType
+from omnigraph.model.floats import round_single
+from omnigraph.model.types import PropertyType
 
 
 class NotRelational(Exception):

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from omnigraph.engine.engine import Reader, ReadOptions
+from omnigraph.engine.tables.probe import ProbedEdges, ProbedTable
 from omnigraph.errors import OmnigraphError
-from omnigraph.read.engine import Reader, ReadOptions
-from omnigraph.read.probe import ProbedEdges, ProbedTable
 from tests.read.graphs import reader_of
 
 SCHEMA = """

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.engine import Reader, ReadOptions
+from omnigraph.engine.exec import frame
+from omnigraph.engine.exec import sort as order
+from omnigraph.engine.exec.sort import SortColumn, first_rows, ordered_rows, string_beginnings
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.query.typed_expressions import SCORE
 from omnigraph.predicates.values import Values
-from omnigraph.query.expressions import SCORE
-from omnigraph.read import frame, order
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader, ReadOptions
-from omnigraph.read.order import SortColumn, first_rows, ordered_rows, string_beginnings
 from tests.graphs import repository
 from tests.read.graphs import use_small_blocks
 

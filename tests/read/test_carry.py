@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.read import tables
-from omnigraph.read.access import SnapshotTables
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader
-from omnigraph.read.tables import CachedEdges
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.engine import Reader
+from omnigraph.engine.tables import loaded as tables
+from omnigraph.engine.tables.access import SnapshotTables
+from omnigraph.engine.tables.loaded import CachedEdges
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Spot { k: String @key  v: I32? }
@@ -140,7 +140,7 @@ def test_a_structure_that_was_dropped_is_made_anew(tmp_path: Path) -> None:
 def test_many_new_ids_are_gathered_into_a_new_dictionary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.read.lookup.FRESH_MAX", 2)
+    monkeypatch.setattr("omnigraph.engine.tables.id_lookup.FRESH_MAX", 2)
     graph = _filled(tmp_path / "g", Random(4))
     warm = _reader(graph)
     for at in range(5):

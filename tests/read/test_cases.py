@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from omnigraph.graph import Graph
-from omnigraph.read.choice import Access
-from omnigraph.read.engine import ReadOptions
-from omnigraph.syntax import SourceError
+from omnigraph.engine.engine import ReadOptions
+from omnigraph.engine.plan.access_choice import Access
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.syntax import SourceError
 from tests.read.graphs import CASES, load_graph
 
 NULL = "@null"  # TOML has no null

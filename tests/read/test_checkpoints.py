@@ -18,12 +18,12 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.checkpoint import checkpoint, install, remove
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.engine import Reader, ReadOptions
+from omnigraph.engine.limits import Guard, Limits
 from omnigraph.errors import QueryTimeout
-from omnigraph.graph import Graph
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader, ReadOptions
-from omnigraph.read.limits import Guard, Limits
+from omnigraph.graph.handle import Graph
+from omnigraph.model.checkpoint import checkpoint, install, remove
 from tests.graphs import repository
 
 NODES = int(os.environ.get("OMNIGRAPH_TEST_OVERSHOOT_NODES", "1200"))

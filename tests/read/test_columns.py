@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.read.choice import Access
-from omnigraph.read.engine import Reader, ReadOptions
-from omnigraph.storage.tables import PinnedTable
+from omnigraph.engine.engine import Reader, ReadOptions
+from omnigraph.engine.plan.access_choice import Access
+from omnigraph.storage.lance.tables import PinnedTable
 from tests.graphs import repository
 from tests.read.graphs import reader_of
 

@@ -13,10 +13,10 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import CursorRejected, InvalidInput, RefNotFound, ResourceLimit
-from omnigraph.graph import Graph
-from omnigraph.read.diff import Diff
-from omnigraph.read.equality import same_values
-from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX
+from omnigraph.graph.handle import Graph
+from omnigraph.snapshots.diff import Diff
+from omnigraph.snapshots.equality import same_values
+from omnigraph.storage.lance.staging.compaction_tiers import SMALL_FRAGMENTS_MAX
 from tests.graphs import people_graph
 
 ODD = """

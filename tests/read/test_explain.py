@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.graph import Graph
-from omnigraph.read import choice
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.engine import Reader
+from omnigraph.engine.plan import access_choice as choice
+from omnigraph.graph.handle import Graph
 from tests.read.graphs import make_graph
 
 SCHEMA = """

@@ -15,14 +15,15 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.rows import MANIFEST_PATH, Commit, Head, Row
-from omnigraph.read.fsck import Damage
-from omnigraph.storage import indexing, staging
-from omnigraph.storage.tables import PinnedTable, StagedWrite
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.rows import MANIFEST_PATH, Commit, Head, Row
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.fsck import Damage
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.staging import indexes as indexing
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.tables import PinnedTable, StagedWrite
+from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteInfo
 
 SCHEMA = """
 node Person { name: String @key  email: String? @unique  photo: Blob? }
@@ -438,7 +439,7 @@ def test_planted_damage_is_found(graph: Graph, damage: Damage, plant: Plant) -> 
 def test_rows_that_cannot_be_decoded_are_found_without_a_digest(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.read.fsck import check
+    from omnigraph.maintenance.fsck import check
 
     monkeypatch.setattr(check, "_digests", lambda state: {})
     path = data_files(graph, "node:City")[0]

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader, ReadOptions
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.engine import Reader, ReadOptions
+from omnigraph.graph.handle import Graph
 from tests.graphs import repository
 
 ROWS, WIDTH, MIDDLES = 3_000, 8, 40

@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.engine import Reader, ReadOptions
+from omnigraph.engine.exec.project import Output
+from omnigraph.engine.limits import Guard, Limits
 from omnigraph.errors import (
     InvalidInput,
     LanguageError,
@@ -20,11 +24,7 @@ from omnigraph.errors import (
     RefNotFound,
     ResourceLimit,
 )
-from omnigraph.graph import Graph
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader, ReadOptions
-from omnigraph.read.limits import Guard, Limits
-from omnigraph.read.output import Output
+from omnigraph.graph.handle import Graph
 from tests.read.graphs import load_graph, make_graph, use_small_blocks
 
 ALL = "query q() { match { $c: Curator } return { $c.handle } }"
@@ -100,7 +100,7 @@ def test_a_query_that_takes_too_long_is_given_up(
     museum: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = iter(range(0, 10_000, 5))
-    monkeypatch.setattr("omnigraph.read.limits.time.monotonic", lambda: next(ticks))
+    monkeypatch.setattr("omnigraph.engine.limits.time.monotonic", lambda: next(ticks))
     with pytest.raises(QueryTimeout) as failed:
         museum.query(ALL, options=ReadOptions(limits=Limits(timeout_ms=100)))
     assert failed.value.details["limit_ms"] == 100

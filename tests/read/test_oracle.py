@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.graph import Graph
+from omnigraph.engine.engine import ReadOptions
+from omnigraph.engine.exec import evaluate
+from omnigraph.engine.plan.access_choice import Access
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.query import bind_parameters, compile_query
+from omnigraph.lang.query.plan.logical import ReadPlan
+from omnigraph.lang.syntax import SourceError
 from omnigraph.predicates import values
-from omnigraph.query import bind_parameters, compile_query
-from omnigraph.query.plan import ReadPlan
-from omnigraph.read import evaluate
-from omnigraph.read.choice import Access
-from omnigraph.read.engine import ReadOptions
-from omnigraph.syntax import SourceError
 from tests.read.generate import Shape, random_query, random_records, random_shape
 from tests.read.graphs import make_graph, use_small_blocks
 from tests.read.oracle import Model, Oracle, same_rows

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.graph import Graph
-from omnigraph.read.engine import ReadOptions
+from omnigraph.engine.engine import ReadOptions
+from omnigraph.graph.handle import Graph
 from tests.read.graphs import load_graph, make_graph
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.read.delta import State
-from omnigraph.read.diff import Diff
-from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.schema import AcceptedSchema, accept_schema
+from omnigraph.model.ids import new_ulid
+from omnigraph.snapshots.diff import Diff
+from omnigraph.snapshots.entity_delta import State
 
 WITH = "node Person {\n  name: String @key\n  age: I32?\n}\nnode City { name: String @key }\n"
 WITHOUT = "node Person { name: String @key }\nnode City { name: String @key }\n"

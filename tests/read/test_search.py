@@ -12,14 +12,14 @@ import pytest
 
 from omnigraph.embed import Embedder
 from omnigraph.embed.mock import MockProvider
+from omnigraph.engine.limits import Guard, Limits
+from omnigraph.engine.search.analyze import ANALYSIS, terms_of, words_of
+from omnigraph.engine.search.edit_distance import Letters
+from omnigraph.engine.search.stem import stem
+from omnigraph.engine.search.vectors import ESTIMATE_ROWS_MIN, Vectors
 from omnigraph.errors import EmbeddingFailure, InvalidInput
-from omnigraph.graph import Graph
-from omnigraph.read.limits import Guard, Limits
-from omnigraph.read.search.analyze import ANALYSIS, terms_of, words_of
-from omnigraph.read.search.edits import Letters
-from omnigraph.read.search.stem import stem
-from omnigraph.read.search.vectors import ESTIMATE_ROWS_MIN, Vectors
-from omnigraph.schema.parts import METRICS, Metric
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.schema.parts import METRICS, Metric
 from tests.read.graphs import load_graph, make_graph
 from tests.read.oracle import edits_between
 
@@ -254,7 +254,7 @@ def test_words_are_looked_at_in_portions(monkeypatch: pytest.MonkeyPatch) -> Non
     words = pa.array([f"w{at:03}" for at in range(500)])
     expected = Letters(words).near("w0000", 2, GO_ON).tolist()
     assert len(expected) > 10
-    monkeypatch.setattr("omnigraph.read.search.edits.CELLS", 60)
+    monkeypatch.setattr("omnigraph.engine.search.edit_distance.CELLS", 60)
     asked: list[None] = []
     assert Letters(words).near("w0000", 2, lambda: asked.append(None)).tolist() == expected
     assert len(asked) >= 50

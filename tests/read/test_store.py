@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnigraph.graph import Graph
-from omnigraph.read import tables
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader
-from omnigraph.read.store import ArrayStore, default_store
-from omnigraph.spark.java import cache_places
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.cache.disk_store import ArrayStore, default_store
+from omnigraph.engine.engine import Reader
+from omnigraph.engine.tables import loaded as tables
+from omnigraph.graph.handle import Graph
+from omnigraph.spark.session.java import cache_places
 from tests.read.graphs import load_graph
 
 ARRAYS = {"starts": np.arange(5, dtype=np.int64), "nodes": np.array([3, 1], dtype=np.int32)}

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.read import tables
-from omnigraph.read.cache import Cache
-from omnigraph.read.engine import Reader
-from omnigraph.read.search import obtain, postings, text
-from omnigraph.read.store import ArrayStore
-from omnigraph.read.tables import CachedTable
-from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.engine.cache.cache import Cache
+from omnigraph.engine.cache.disk_store import ArrayStore
+from omnigraph.engine.engine import Reader
+from omnigraph.engine.search import load_postings as obtain
+from omnigraph.engine.search import postings, text
+from omnigraph.engine.tables import loaded as tables
+from omnigraph.engine.tables.loaded import CachedTable
+from omnigraph.graph.handle import Graph
+from omnigraph.storage.lance.errors import TableNotFound
 from tests.graphs import repository
 
 SCHEMA = "node Page { slug: String @key  body: String?  year: I32 }"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from omnigraph.engine.engine import Reader
+from omnigraph.engine.short_query_queue import KNOWN_MAX, SHORT_S, Turns
 from omnigraph.errors import OmnigraphError
-from omnigraph.read.engine import Reader
-from omnigraph.read.turns import KNOWN_MAX, SHORT_S, Turns
 from tests.graphs import people_graph, repository
 
 QUERY = "query q() { match { $p: Person } return { $p.name } }"
@@ -87,7 +87,7 @@ def test_who_no_longer_wants_to_wait_leaves_no_gap(
     for late in (False, True):
         turn = turns.of("short")
         with monkeypatch.context() as patch:
-            patch.setattr("omnigraph.storage.queues.Lock", lambda late=late: Impatient(late))
+            patch.setattr("omnigraph.storage.thread_queues.Lock", lambda late=late: Impatient(late))
             with pytest.raises(KeyboardInterrupt):
                 turns.of("short")
         turn.end()
@@ -123,7 +123,7 @@ def test_a_query_that_has_to_load_something_keeps_nobody_waiting(
         taken.append(reader._turns._taken)
         return scan(self, *arguments, **named)
 
-    monkeypatch.setattr("omnigraph.storage.tables.PinnedTable.scan", noted)
+    monkeypatch.setattr("omnigraph.storage.lance.tables.PinnedTable.scan", noted)
     assert reader.query(QUERY).rows()
     assert taken
     assert not any(taken)

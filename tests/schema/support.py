@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-from omnigraph.schema import AcceptedSchema, Plan, accept_schema, plan_schema
-from omnigraph.syntax import Diagnostic, SourceError
+from omnigraph.lang.schema import AcceptedSchema, Plan, accept_schema, plan_schema
+from omnigraph.lang.syntax import Diagnostic, SourceError
 
 MUS = """
 node Curator {

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 from tests.schema.support import accept, findings, plan
 
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType, entity_id, format_schema
-from omnigraph.syntax import Source
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, entity_id, format_schema
+from omnigraph.lang.syntax import Source
 
 FOLDER = Path(__file__).parents[1] / "cases" / "schema"
 KEYS = {

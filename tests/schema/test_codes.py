@@ -9,10 +9,10 @@ import pytest
 from tests.schema.support import codes
 from tests.schema.test_cases import CASES
 
-import omnigraph.schema
-import omnigraph.syntax
-from omnigraph.schema.codes import CHANGE_CODES, SCHEMA_CODES
-from omnigraph.syntax.codes import SYNTAX_CODES
+import omnigraph.lang.schema
+import omnigraph.lang.syntax
+from omnigraph.lang.schema.codes import CHANGE_CODES, SCHEMA_CODES
+from omnigraph.lang.syntax.codes import SYNTAX_CODES
 
 TEXT_CODES = {**SYNTAX_CODES, **SCHEMA_CODES}
 NEVER_IN_A_SCHEMA = {"P007": "schemas do not nest"}
@@ -20,7 +20,7 @@ NEVER_IN_A_SCHEMA = {"P007": "schemas do not nest"}
 
 def used_in_source() -> set[str]:
     found: set[str] = set()
-    for package in (omnigraph.schema, omnigraph.syntax):
+    for package in (omnigraph.lang.schema, omnigraph.lang.syntax):
         for path in Path(str(package.__file__)).parent.glob("*.py"):
             if path.name != "codes.py":
                 found |= set(re.findall(r'"(S\d+|P\d{3}|V\d+|OG-[A-Z]+-\d+)"', path.read_text()))

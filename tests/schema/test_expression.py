@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import InvalidInput
-from omnigraph.schema.computed import Computed
-from omnigraph.schema.expression import parse_computed
-from omnigraph.types import SCALARS, PropertyType
+from omnigraph.lang.schema.change.computed import Computed
+from omnigraph.lang.schema.parse.expression import parse_computed
+from omnigraph.model.types import SCALARS, PropertyType
 
 PROPERTIES = {
     "first": ("id1", PropertyType(SCALARS["String"])),

@@ -15,11 +15,11 @@ from types import FrameType
 
 import pytest
 from tests.schema.support import MUS
+from tests.support.generate_schema import generate_schema
+from tests.support.mutate import random_text
 
-from omnigraph.schema import accept_schema, format_schema
-from omnigraph.syntax import TEXT_BYTES_MAX, SourceError
-from omnigraph.testing.generate_schema import generate_schema
-from omnigraph.testing.mutate import random_text
+from omnigraph.lang.schema import accept_schema, format_schema
+from omnigraph.lang.syntax import TEXT_BYTES_MAX, SourceError
 
 FUZZ_N = int(os.environ.get("OMNIGRAPH_FUZZ_N", "2000"))
 TEXT_SECONDS_MAX = 10

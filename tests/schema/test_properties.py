@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.schema.support import accept
 from tests.schema.test_cases import CASES
+from tests.support.generate_schema import SchemaModel, generate_schema
 
-from omnigraph.schema import AcceptedSchema, format_schema, plan_schema
-from omnigraph.schema.pattern import pattern_problem
-from omnigraph.syntax import Diagnostics, Source, lex
-from omnigraph.syntax.lexer import DECIMAL, INTEGER, NAME, TYPE_NAME, Token
-from omnigraph.testing.generate_schema import SchemaModel, generate_schema
+from omnigraph.lang.schema import AcceptedSchema, format_schema, plan_schema
+from omnigraph.lang.schema.pattern import pattern_problem
+from omnigraph.lang.syntax import Diagnostics, Source, lex
+from omnigraph.lang.syntax.lexer import DECIMAL, INTEGER, NAME, TYPE_NAME, Token
 
 GENERATED_N = int(os.environ.get("OMNIGRAPH_GENERATED_N", "150"))
 GAPS = (

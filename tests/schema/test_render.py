@@ -6,8 +6,8 @@ import pytest
 from tests.schema.support import accept
 from tests.schema.test_cases import CASES
 
-from omnigraph.schema.merge import merge_schemas
-from omnigraph.schema.render import render_schema
+from omnigraph.lang.schema.change.merge import merge_schemas
+from omnigraph.lang.schema.render import render_schema
 
 ACCEPTED = {
     name: case["schema"]

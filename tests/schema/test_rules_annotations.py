@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.schema.support import accept, codes, findings
 
-from omnigraph.schema import Cardinality, unique_tuple
+from omnigraph.lang.schema import Cardinality, unique_tuple
 
 BAD_EMBEDS = {
     "not a vector": "t: String v: I32 @embed(t)",

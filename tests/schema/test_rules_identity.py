@@ -9,7 +9,7 @@ import pytest
 from tests.schema.support import MUS, accept, codes, findings, minter
 
 from omnigraph.errors import CorruptData, FormatUnsupported, InvalidValue, TypeNotFound
-from omnigraph.schema import AcceptedSchema, Step, accept_schema, entity_id, plan_schema
+from omnigraph.lang.schema import AcceptedSchema, Step, accept_schema, entity_id, plan_schema
 
 SHELF = "node Shelf { zone: String aisle: I32 @key(zone, aisle) }"
 

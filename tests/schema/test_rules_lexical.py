@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.schema.support import accept, codes, findings
 
-from omnigraph.schema import parse_schema
-from omnigraph.syntax import SourceError
+from omnigraph.lang.schema import parse_schema
+from omnigraph.lang.syntax import SourceError
 
 
 def test_S_01_white_space_and_comments_are_insignificant() -> None:

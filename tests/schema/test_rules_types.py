@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.schema.support import accept, codes
 
-from omnigraph.schema import AcceptedSchema
-from omnigraph.schema.render import render_schema
-from omnigraph.types import SCALARS
+from omnigraph.lang.schema import AcceptedSchema
+from omnigraph.lang.schema.render import render_schema
+from omnigraph.model.types import SCALARS
 
 
 def test_S_08b_two_renderings_of_large_integers() -> None:

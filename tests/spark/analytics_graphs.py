@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Person {

@@ -9,13 +9,14 @@ import json
 import os
 import sys
 
+from tests.support.inline_tasks import BulkGraph
+
 import omnigraph
 from omnigraph.errors import OmnigraphError
-from omnigraph.spark.load import Sizes
-from omnigraph.spark.session import session, stop
+from omnigraph.spark.load.driver import Sizes
+from omnigraph.spark.session.session import session, stop
 from omnigraph.spark.tasks import SparkTasks
 from omnigraph.storage.failpoints import ENVIRONMENT
-from omnigraph.testing.inline_tasks import BulkGraph
 
 SETTINGS = {
     "spark.executor.memory": "512m",

@@ -10,7 +10,7 @@ from typing import Any
 import omnigraph
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX
 from omnigraph.errors import OmnigraphError
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 _ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 

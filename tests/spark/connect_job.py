@@ -15,8 +15,8 @@ from tests.spark.guide import SCHEMA
 import omnigraph
 from omnigraph.errors import ConstraintViolation, NotAvailable, SparkFailure
 from omnigraph.spark.analytics import network
-from omnigraph.spark.session import session
-from omnigraph.spark.source import register
+from omnigraph.spark.session.session import session
+from omnigraph.spark.source.data_source import register
 
 
 def main(place: Path, url: str) -> None:

@@ -18,19 +18,13 @@ from tests.spark.analytics_graphs import (
     stored,
     values,
 )
+from tests.support.inline_tasks import InlineTasks
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.cli.main import run
-from omnigraph.errors import (
-    AlreadyExists,
-    EntityNotFound,
-    InvalidInput,
-    ReadOnly,
-    TypeNotFound,
-)
+from omnigraph.errors import AlreadyExists, EntityNotFound, InvalidInput, ReadOnly, TypeNotFound
 from omnigraph.spark.analytics import network
-from omnigraph.testing.inline_tasks import InlineTasks
-from omnigraph.testing.promises import broken_promises
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

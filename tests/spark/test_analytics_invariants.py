@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.support.inline_tasks import InlineTasks
 
 import omnigraph
 from omnigraph.errors import InvalidInput
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.spark.analytics import network
-from omnigraph.testing.inline_tasks import InlineTasks
 
 NODES = int(os.environ.get("OMNIGRAPH_TEST_ANALYTICS_NODES", "20000"))
 DAMPING, TOLERANCE = 0.85, 1e-6

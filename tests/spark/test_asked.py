@@ -8,16 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.inline_tasks import BulkGraph, InlineTasks
 
 import omnigraph
-from omnigraph.spark import asked as filters
 from omnigraph.spark import deletion
-from omnigraph.spark.asked import Asking, join_asked
-from omnigraph.spark.check import Checked
-from omnigraph.spark.exchange import bucket_of, hash_of
+from omnigraph.spark.load import bloom_filter as filters
+from omnigraph.spark.load.bloom_filter import Asking, join_asked
+from omnigraph.spark.load.check import Checked
+from omnigraph.spark.load.shuffle import bucket_of, hash_of
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import ObjectStore, open_objects
-from omnigraph.testing.inline_tasks import BulkGraph, InlineTasks
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import ObjectStore
 
 TYPES = frozenset({"node:A", "node:B"})
 

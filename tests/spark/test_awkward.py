@@ -23,10 +23,10 @@ from tests.awkward.names import (
 )
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
+from omnigraph.ingest.load import MODES
 from omnigraph.spark.export import FORMATS
-from omnigraph.spark.source import register
-from omnigraph.write.load import MODES
+from omnigraph.spark.source.data_source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from tests.spark.compare import outcome, two_graphs
 from tests.spark.inputs import random_load
-
-from omnigraph.testing.inline_tasks import BulkGraph
+from tests.support.inline_tasks import BulkGraph
 
 SEEDS = range(int(os.environ.get("OMNIGRAPH_TEST_BULK_LOADS", "60")))
 

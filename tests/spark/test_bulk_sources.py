@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.compare import content, outcome, two_graphs
+from tests.support.inline_tasks import BulkGraph
 
 from omnigraph.errors import InvalidData, InvalidInput, NotAvailable
-from omnigraph.graph import Graph
-from omnigraph.spark.load import Sizes
-from omnigraph.testing.inline_tasks import BulkGraph
+from omnigraph.graph.handle import Graph
+from omnigraph.spark.load.driver import Sizes
 
 STORED = b'{"type":"Person","data":{"name":"p0"}}'
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from tests.spark.inputs import SCHEMA
+from tests.support.promises import Expected, broken_promises, pending_operations
+from tests.support.spark_cluster import SparkCluster, spark_cluster
 
 import omnigraph
-from omnigraph.testing.promises import Expected, broken_promises, pending_operations
-from omnigraph.testing.spark_cluster import SparkCluster, spark_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 

@@ -11,15 +11,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.cli.main import run
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import checked_unit
 from omnigraph.errors import EmbeddingFailure, InvalidInput, TypeNotFound
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.spark.embedding import backfill, tasks
-from omnigraph.testing.promises import broken_promises
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

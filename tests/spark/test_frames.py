@@ -11,9 +11,9 @@ from tests.spark.compare import content
 
 import omnigraph
 from omnigraph.errors import AlreadyExists, InvalidData, InvalidInput
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.spark.export import FORMATS
-from omnigraph.spark.source import register
+from omnigraph.spark.source.data_source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.guide import ELSEWHERE, SCHEMA, run_section, sections
+from tests.support.spark_cluster import spark_cluster
 
 import omnigraph
 from omnigraph.cli.main import run
-from omnigraph.testing.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.compare import content
+from tests.support.inline_tasks import InlineTasks
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.errors import InvalidInput
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.spark import maintenance
 from omnigraph.spark.tasks import SparkTasks
-from omnigraph.testing.inline_tasks import InlineTasks
-from omnigraph.testing.promises import broken_promises
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

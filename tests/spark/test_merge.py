@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.inline_tasks import BulkGraph
 from tests.write.test_merge_conflicts import check_pair
 from tests.write.test_merge_model import SCHEMA as MODEL_SCHEMA
 from tests.write.test_merge_model import Scene, steps
 
 import omnigraph
 from omnigraph.errors import ConstraintViolation, InvalidInput, MergeConflicts
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
+from omnigraph.merge.engine import InProcess
 from omnigraph.spark import engine as engines
 from omnigraph.spark.merge import SparkMerge
-from omnigraph.storage.objects import open_objects
-from omnigraph.testing.inline_tasks import BulkGraph
-from omnigraph.write.merge_engine import InProcess
+from omnigraph.storage.objects.obstore_store import open_objects
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

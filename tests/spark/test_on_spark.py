@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.spark.compare import outcome, two_graphs
 from tests.spark.inputs import random_load
+from tests.support.inline_tasks import BulkGraph
 from tests.write.test_cases import CASES, check_after, load_cases, run_step
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.spark.tasks import SparkTasks
-from omnigraph.testing.inline_tasks import BulkGraph
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.spark.compare import two_graphs
+from tests.support.inline_tasks import BulkGraph
 
 from omnigraph.errors import AlreadyExists, ConstraintViolation
-from omnigraph.testing.inline_tasks import BulkGraph
 
 
 @pytest.fixture

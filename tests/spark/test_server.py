@@ -14,10 +14,10 @@ import pytest
 from tests.spark.guide import ROOT, SCHEMA, run_section
 
 import omnigraph
-from omnigraph.commit.ownership import Owner, this_process
-from omnigraph.spark import server
-from omnigraph.spark.server import Server
-from omnigraph.spark.session import PACKAGE_ROOT
+from omnigraph.spark.session import warm_server as server
+from omnigraph.spark.session.installed import PACKAGE_ROOT
+from omnigraph.spark.session.warm_server import Server
+from omnigraph.transaction.ownership import Owner, this_process
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def _connect_job(place: Path, url: str) -> object:
 @pytest.mark.spark
 def test_a_server_that_has_nothing_to_do_ends_by_itself(cache: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "omnigraph.spark.server_process", "0.5"],
+        [sys.executable, "-m", "omnigraph.spark.session.warm_server_process", "0.5"],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )
     assert process.wait(timeout=server.START_S_MAX) == 0

@@ -14,10 +14,10 @@ from tests.spark.inputs import SCHEMA
 
 import omnigraph
 from omnigraph.errors import InvalidInput
+from omnigraph.ingest.load import LoadSpec
 from omnigraph.spark.engine import AUTO_BYTES_MIN, choose_engine
-from omnigraph.spark.java import find_java_home
+from omnigraph.spark.session.java import find_java_home
 from omnigraph.spark.tasks import STALL_VARIABLE, stall_seconds
-from omnigraph.write.load import LoadSpec
 
 
 def _java(home: Path, version: str) -> Path:

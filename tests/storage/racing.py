@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 from omnigraph.errors import ObjectChanged, ObjectExists
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.objects.store import ObjectStore
 
 WAIT_SECONDS_MAX = 60
 

@@ -10,15 +10,20 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.ids import new_ulid
-from omnigraph.schema import accept_schema
-from omnigraph.storage.columns import ColumnChange, fill_here, hidden_name, stage_columns
-from omnigraph.storage.field_ids import FieldSchema
+from omnigraph.lang.schema import accept_schema
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.field_ids import FieldSchema
+from omnigraph.storage.lance.staging.columns import (
+    ColumnChange,
+    fill_here,
+    hidden_name,
+    stage_columns,
+)
+from omnigraph.storage.lance.staging.property_defaults import OlderRows
+from omnigraph.storage.lance.staging.rows import stage_delete, stage_insert, stage_update
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.older import OlderRows
-from omnigraph.storage.staging import stage_delete, stage_insert, stage_update
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.storage.objects.obstore_store import open_objects
 
 STAMPS = ["id", "_row_created_at_version", "_row_last_updated_at_version"]
 SCHEMA = pa.schema(

@@ -20,10 +20,10 @@ from tests.guards.support import (
     upsert,
 )
 
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.delta import NEW, OLD, common_ancestor, row_pairs
-from omnigraph.storage.tables import PinnedTable, TableRef, TableStore
+from omnigraph.storage.lance.row_delta import NEW, OLD, common_ancestor, row_pairs
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import PinnedTable, TableRef, TableStore
 
 HISTORIES = 6
 STEPS = 24

@@ -22,8 +22,8 @@ from tests.graphs import files_below
 
 import omnigraph
 from omnigraph.errors import InvalidInput
-from omnigraph.graph import Graph
-from omnigraph.storage.tables import version_file
+from omnigraph.graph.handle import Graph
+from omnigraph.storage.lance.tables import version_file
 
 SCHEMA = """
 node Person { name: String @key  age: I32? @index  photo: Blob? }

@@ -9,8 +9,8 @@ import pytest
 from tests.graphs import people_graph
 
 from omnigraph.errors import PermissionDenied, StorageFailure, StorageFull
-from omnigraph.storage import tables
-from omnigraph.storage.lance_errors import TableExists, TableNotFound, translate
+from omnigraph.storage.lance import tables
+from omnigraph.storage.lance.errors import TableExists, TableNotFound, translate
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from tests.storage.racing import claim, flat, in_processes, in_threads, incremen
 
 from omnigraph.errors import InvalidInput, ObjectChanged, ObjectExists, ObjectNotFound
 from omnigraph.storage.locations import Location, parse_location
-from omnigraph.storage.objects import PATH_BYTES_MAX, ObjectStore, open_objects
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import PATH_BYTES_MAX, ObjectStore
 
 KINDS = ["local", "file-uri", "fsync", "memory", pytest.param("s3", marks=pytest.mark.s3)]
 SHARED_KINDS = ["local", "fsync", pytest.param("s3", marks=pytest.mark.s3)]

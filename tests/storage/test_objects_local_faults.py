@@ -23,9 +23,10 @@ from omnigraph.errors import (
     StorageFull,
     UnsupportedLocation,
 )
-from omnigraph.storage import local_files
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import Durability, ObjectStore, open_objects
+from omnigraph.storage.objects import local_files
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import Durability, ObjectStore
 
 
 @pytest.fixture
@@ -39,9 +40,9 @@ def run_unprivileged(code: str, *arguments: str) -> dict[str, str]:
         import json, os, resource, sys
         import obstore
         from omnigraph.errors import OmnigraphError
-        from omnigraph.storage import obstore_objects
+        from omnigraph.storage.objects import obstore_store as obstore_objects
         from omnigraph.storage.locations import parse_location
-        from omnigraph.storage.objects import open_objects
+        from omnigraph.storage.objects.obstore_store import open_objects
         if os.geteuid() == 0:
             os.setgroups([])
             os.setgid(65534)

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 
 import pytest
+from tests.support.s3server import S3Fault, S3Server
 
 from omnigraph.errors import (
     ObjectChanged,
@@ -19,9 +20,8 @@ from omnigraph.errors import (
     UnsupportedLocation,
 )
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import ObjectStore, open_objects
-from omnigraph.storage.obstore_objects import ATTEMPTS_MAX
-from omnigraph.testing.s3server import S3Fault, S3Server
+from omnigraph.storage.objects.obstore_store import ATTEMPTS_MAX, open_objects
+from omnigraph.storage.objects.store import ObjectStore
 
 pytestmark = pytest.mark.s3
 

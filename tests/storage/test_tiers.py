@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.storage.paths import fnv1a_64, table_path
-from omnigraph.storage.tiers import (
+from omnigraph.storage.lance.staging.compaction_tiers import (
     REWRITE_ROWS_MAX,
     SMALL_FRAGMENT_ROWS,
     SMALL_FRAGMENTS_MAX,
     choose_fragments,
     needs_compaction,
 )
+from omnigraph.storage.paths import fnv1a_64, table_path
 
 
 def test_small_fragments_are_rewritten_and_a_large_one_is_left_alone() -> None:

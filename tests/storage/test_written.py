@@ -15,10 +15,11 @@ from tests.guards import support
 from tests.storage.file_limit import files_of_at_most
 
 from omnigraph.errors import StorageFailure, StorageFull
-from omnigraph.storage import staging, written
-from omnigraph.storage.compaction import stage_compaction
-from omnigraph.storage.indexing import IndexSpec, stage_indexes
-from omnigraph.storage.tables import PinnedTable, StagedWrite, TableStore
+from omnigraph.storage.lance.files import presence as written
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_indexes
+from omnigraph.storage.lance.tables import PinnedTable, StagedWrite, TableStore
 
 Stage = Callable[[PinnedTable], StagedWrite]
 P = support.properties()

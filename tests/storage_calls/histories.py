@@ -15,18 +15,18 @@ from pathlib import Path
 from tests.graphs import many_types
 
 import omnigraph
-from omnigraph.commit.prepared import PreparedTable
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.branches import MAIN_BRANCH
-from omnigraph.manifest.publication import Publication, Requirements
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import MAIN, Commit, TablePin
-from omnigraph.manifest.state import current_fragments
-from omnigraph.storage import staging
-from omnigraph.storage.compaction import stage_compaction
+from omnigraph.catalog.branches.registry import MAIN_BRANCH
+from omnigraph.catalog.publication import Publication, Requirements
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import MAIN, Commit, TablePin
+from omnigraph.catalog.state import current_fragments
+from omnigraph.graph.handle import Graph
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.staging import rows as staging
+from omnigraph.storage.lance.staging.compaction import stage_compaction
+from omnigraph.storage.lance.tables import OPERATION_PROPERTY, PinnedTable
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.tables import OPERATION_PROPERTY, PinnedTable
+from omnigraph.transaction.prepared import PreparedTable
 
 TYPES = (1, 20, 100)
 COMMITS = (10, 1_000)

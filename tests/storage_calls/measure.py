@@ -12,10 +12,10 @@ from pathlib import Path
 
 from tests.storage_calls.histories import COMMITS, TYPES, build
 from tests.storage_calls.operations import CLASSES, OPERATIONS, Operation, Subject
+from tests.support.s3server import S3Server
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.testing.s3server import S3Server
+from omnigraph.graph.handle import Graph
 
 COUNTED_AS = {"COPY": "PUT", "MULTIPART": "PUT", "DELETE_MANY": "DELETE"}
 REPETITIONS = 3  # the median of three never shows the one commit that folds

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tests.storage_calls.histories import WRITTEN
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.storage import lance_session
+from omnigraph.graph.handle import Graph
+from omnigraph.storage.lance import session as lance_session
 
 CLASSES = ("GET", "HEAD", "PUT", "LIST", "DELETE")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.storage_calls import table
 from tests.storage_calls.measure import measure_everything
-
-from omnigraph.testing.s3server import s3_server
+from tests.support.s3server import s3_server
 
 
 def main() -> None:

@@ -11,8 +11,7 @@ from tests.storage_calls import table
 from tests.storage_calls.histories import COMMITS, TYPES
 from tests.storage_calls.measure import Cell, Counts, measure
 from tests.storage_calls.operations import CLASSES, OPERATIONS, Operation
-
-from omnigraph.testing.s3server import S3Server
+from tests.support.s3server import S3Server
 
 TOLERANCE = 1
 # A fragment past a few dozen rows is no longer read together with its footer: one more GET for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.syntax import SourceError, decode_source
+from omnigraph.lang.syntax import SourceError, decode_source
 
 
 def test_utf8_is_read_and_a_byte_order_mark_is_dropped() -> None:

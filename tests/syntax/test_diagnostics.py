@@ -8,9 +8,16 @@ import pickle
 import pytest
 
 from omnigraph.errors import LanguageError
-from omnigraph.ids import new_ulid
-from omnigraph.schema import accept_schema
-from omnigraph.syntax import DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, SourceError, Span
+from omnigraph.lang.schema import accept_schema
+from omnigraph.lang.syntax import (
+    DIAGNOSTICS_MAX,
+    Diagnostic,
+    Diagnostics,
+    Source,
+    SourceError,
+    Span,
+)
+from omnigraph.model.ids import new_ulid
 
 SOURCE = Source("a.pg", "node A {\n  k: Strng @key\n}\n")
 FINDING = Diagnostic(

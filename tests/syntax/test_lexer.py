@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.syntax import Diagnostics, Source, lex, quote, string_value
-from omnigraph.syntax.lexer import (
+from omnigraph.lang.syntax import Diagnostics, Source, lex, quote, string_value
+from omnigraph.lang.syntax.lexer import (
     DECIMAL,
     END,
     ERROR,

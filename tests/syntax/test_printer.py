@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.syntax import Diagnostics, Source, TokenStream
-from omnigraph.syntax.printer import LINE_WIDTH_MAX, Printer
+from omnigraph.lang.syntax import Diagnostics, Source, TokenStream
+from omnigraph.lang.syntax.printer import LINE_WIDTH_MAX, Printer
 
 
 def printer_of(text: str) -> Printer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.syntax import Position, Source, Span
+from omnigraph.lang.syntax import Position, Source, Span
 
 
 def excerpt(text: str, start: int, end: int) -> tuple[str, str]:

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from omnigraph.syntax import NESTING_MAX, Diagnostic, Diagnostics, Recover, Source, TokenStream
-from omnigraph.syntax.lexer import END, INTEGER, NAME, TYPE_NAME
+from omnigraph.lang.syntax import NESTING_MAX, Diagnostic, Diagnostics, Recover, Source, TokenStream
+from omnigraph.lang.syntax.lexer import END, INTEGER, NAME, TYPE_NAME
 
 
 def stream_of(text: str) -> TokenStream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnigraph.syntax import closest, did_you_mean
+from omnigraph.lang.syntax import closest, did_you_mean
 
 NAMES = ("String", "DateTime", "Date", "I32", "I64", "handle", "capacity")
 

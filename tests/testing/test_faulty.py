@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.support.faulty import CallClass, CallRecord, Fault, FaultyStore
 
 from omnigraph.errors import (
     ObjectExists,
@@ -16,8 +17,8 @@ from omnigraph.errors import (
     StorageFull,
 )
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import ObjectStore, open_objects
-from omnigraph.testing.faulty import CallClass, CallRecord, Fault, FaultyStore
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import ObjectStore
 
 CALLS: dict[CallClass, Callable[[ObjectStore], object]] = {
     "put": lambda store: store.put("a", b"new"),

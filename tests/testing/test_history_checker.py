@@ -5,10 +5,9 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from omnigraph.testing.history import Append, History, Operation, Outcome
-from omnigraph.testing.history_checker import check, report
-from omnigraph.testing.history_rules import Name
+from tests.support.history import Append, History, Operation, Outcome
+from tests.support.history_checker import check, report
+from tests.support.history_rules import Name
 
 OK, FAILED, UNKNOWN = Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN
 

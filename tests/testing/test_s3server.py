@@ -11,11 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.support.s3server import Request, S3Fault, S3Server, s3_server
 
 from omnigraph.errors import OutcomeUnknown, PermissionDenied
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import ObjectStore, open_objects
-from omnigraph.testing.s3server import Request, S3Fault, S3Server, s3_server
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import ObjectStore
 
 pytestmark = pytest.mark.s3
 
@@ -107,7 +108,7 @@ def test_a_late_answer_is_an_answer(s3: S3Server, store: ObjectStore) -> None:
 
 def test_the_server_goes_away_with_its_parent() -> None:
     program = (
-        "from omnigraph.testing.s3server import s3_server\n"
+        "from tests.support.s3server import s3_server\n"
         "import os, psutil\n"
         "with s3_server():\n"
         "    print(psutil.Process().children()[0].pid, flush=True)\n"

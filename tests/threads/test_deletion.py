@@ -20,9 +20,9 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import BranchNotFound, RefNotFound
-from omnigraph.graph import Graph
-from omnigraph.storage.obstore_objects import ObstoreObjects
-from omnigraph.storage.tables import PinnedTable, TableStore
+from omnigraph.graph.handle import Graph
+from omnigraph.storage.lance.tables import PinnedTable, TableStore
+from omnigraph.storage.objects.obstore_store import ObstoreObjects
 from tests.graphs import people_graph
 
 POINTS = int(os.environ.get("OMNIGRAPH_TEST_DELETIONS", "4"))

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.engine.cache.cache import Cache
 from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, OmnigraphError
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.read.cache import Cache
-from omnigraph.storage.queues import Queue, queue
-from omnigraph.storage.tables import StagedWrite
-from omnigraph.write.indexes import Indexing
-from omnigraph.write.optimize import Compacting
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.indexes import Indexing
+from omnigraph.maintenance.optimize import Compacting
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.tables import StagedWrite
+from omnigraph.storage.thread_queues import Queue, queue
 from tests.graphs import people_graph, repository
 
 QUERY = "query q() { match { $p: Person } return { $p.name } }"
@@ -316,6 +316,6 @@ def _pass(lock: Queue, order: list[int], number: int) -> None:
 
 
 def _names() -> list[object]:
-    from omnigraph.storage import queues
+    from omnigraph.storage import thread_queues as queues
 
     return list(queues._queues)

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from tests.threads.workload import OPERATIONS, Model, Worker, check, race, start
 
 pytestmark = pytest.mark.slow

@@ -34,7 +34,7 @@ from omnigraph.errors import (
     TagExists,
     TagNotFound,
 )
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Left { name: String @key  n: I64? }

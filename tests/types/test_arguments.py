@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from omnigraph.argument_types import checked, checked_methods
 from omnigraph.errors import InvalidInput
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
+from omnigraph.model.arguments import checked, checked_methods
 
 Choice = Literal["a", "b"]
 

@@ -8,7 +8,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from omnigraph.types import SCALARS, PropertyType
+from omnigraph.model.types import SCALARS, PropertyType
 
 ARROW = {
     "String": pa.string(),
@@ -41,7 +41,9 @@ def test_an_enum_is_a_string_column() -> None:
     assert PropertyType(SCALARS["String"], enum=("a",)).arrow_type() == pa.string()
 
 
-@pytest.mark.parametrize("module", ["omnigraph.schema", "omnigraph.syntax", "omnigraph.types"])
+@pytest.mark.parametrize(
+    "module", ["omnigraph.lang.schema", "omnigraph.lang.syntax", "omnigraph.model.types"]
+)
 def test_the_languages_start_without_heavy_imports(module: str) -> None:
     code = (
         f"import sys, {module};"

@@ -23,19 +23,19 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import pytest
+from omnigraph.frozen import COMPILED_AFTER, _compiled_init
 
 import omnigraph
-from omnigraph.frozen import COMPILED_AFTER, _compiled_init, frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Base:
     kind: ClassVar[str] = "base"
     name: str
     tags: list[str] = field(default_factory=list)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Derived(Base):
     _: KW_ONLY
     size: int
@@ -46,12 +46,12 @@ class Derived(Base):
         object.__setattr__(self, "doubled", 2 * self.size)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Single:
     it: Any
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Nothing:
     pass
 
@@ -116,7 +116,7 @@ def test_what_works_with_dataclasses_works() -> None:
 
 
 def test_the_first_values_and_the_later_ones_are_made_alike() -> None:
-    @frozen
+    @dataclass(frozen=True, slots=True)
     class Point:
         x: int
         y: int = 0
@@ -139,7 +139,7 @@ def test_the_first_values_and_the_later_ones_are_made_alike() -> None:
 def test_wrong_arguments_are_refused_by_name_however_many_values_were_made(
     made_before: int,
 ) -> None:
-    @frozen
+    @dataclass(frozen=True, slots=True)
     class Point:
         x: int
         y: int = 0
@@ -158,7 +158,7 @@ def test_wrong_arguments_are_refused_by_name_however_many_values_were_made(
     assert Point(1) == Point(1, 0)
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Open:
     """Has a place for what is found out later."""
 
@@ -183,7 +183,7 @@ def test_without_slots_a_class_may_remember_what_it_computed() -> None:
 
 
 def test_fields_may_be_asked_for_before_there_is_a_value() -> None:
-    @frozen
+    @dataclass(frozen=True, slots=True)
     class Late(Base):
         size: int = field(default=3, repr=False)
         more: list[int] = field(default_factory=list)
@@ -195,7 +195,7 @@ def test_fields_may_be_asked_for_before_there_is_a_value() -> None:
 
 
 def test_a_class_may_have_methods_of_its_own() -> None:
-    @frozen
+    @dataclass(frozen=True, slots=True)
     class Loud:
         name: str
 
@@ -213,7 +213,7 @@ def test_a_class_may_have_methods_of_its_own() -> None:
 def test_the_first_values_may_be_made_by_many_threads_at_once() -> None:
     for _ in range(20):
 
-        @frozen
+        @dataclass(frozen=True, slots=True)
         class Point:
             x: int
             y: int = field(default=0)
@@ -231,11 +231,11 @@ def test_values_and_fields_of_different_classes_wait_for_nobody() -> None:
     try:
         for _ in range(200):
 
-            @frozen
+            @dataclass(frozen=True, slots=True)
             class First:
                 x: int
 
-            @frozen
+            @dataclass(frozen=True, slots=True)
             class Second:
                 x: int
 

@@ -15,9 +15,9 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InvalidData, InvalidValue, OmnigraphError, ParameterError
-from omnigraph.graph import Graph
-from omnigraph.python_values import plain_value
-from omnigraph.types import PropertyType
+from omnigraph.graph.handle import Graph
+from omnigraph.model.python_values import plain_value
+from omnigraph.model.types import PropertyType
 
 SCHEMA = """
 node N {
@@ -217,7 +217,7 @@ def test_a_parameter_that_is_a_long_array_has_a_digest_of_its_own(tmp_path: Path
 
 
 def test_types_say_which_python_type_they_got() -> None:
-    from omnigraph.types import SCALARS
+    from omnigraph.model.types import SCALARS
 
     with pytest.raises(InvalidValue, match="a Python complex128"):
         PropertyType(SCALARS["F64"]).accept(np.complex128(1))

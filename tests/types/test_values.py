@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omnigraph.calendar import format_date, format_instant, parse_date, parse_instant
 from omnigraph.errors import InvalidValue
-from omnigraph.floats import round_single, shortest_float
-from omnigraph.types import SCALARS, PropertyType
+from omnigraph.model.calendar import format_date, format_instant, parse_date, parse_instant
+from omnigraph.model.floats import round_single, shortest_float
+from omnigraph.model.types import SCALARS, PropertyType
 
 
 def kind(text: str) -> PropertyType:

@@ -18,7 +18,7 @@ from typing import Any
 from tests.write.test_three_way import contested, expected
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 Key = tuple[str, str]
 State = dict[Key, dict[str, Any]]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import files_below, people_graph, rows
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.errors import BackupRefused, GraphMoved
-from omnigraph.graph import Graph
-from omnigraph.testing.promises import broken_promises
+from omnigraph.graph.handle import Graph
 
 
 @pytest.fixture

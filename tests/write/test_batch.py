@@ -19,8 +19,8 @@ from omnigraph.errors import (
     ReadSetConflict,
     VersionConflict,
 )
-from omnigraph.graph import Graph
-from omnigraph.storage.tiers import SMALL_FRAGMENTS_MAX
+from omnigraph.graph.handle import Graph
+from omnigraph.storage.lance.staging.compaction_tiers import SMALL_FRAGMENTS_MAX
 
 
 @pytest.fixture

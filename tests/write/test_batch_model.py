@@ -25,7 +25,7 @@ from omnigraph.errors import (
     KeyConflict,
     OmnigraphError,
 )
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SEQUENCES = int(os.environ.get("OMNIGRAPH_TEST_BATCHES", "160"))
 PER_GRAPH = 40

@@ -17,8 +17,8 @@ from omnigraph.errors import (
     ExternalBlobUnavailable,
     InvalidInput,
 )
-from omnigraph.graph import Graph
-from omnigraph.storage.confined import OutsideBase, read_below
+from omnigraph.graph.handle import Graph
+from omnigraph.storage.objects.confined_files import OutsideBase, read_below
 
 SCHEMA = "node Doc { k: String @key  n: I32?  body: Blob? }"
 SIZES = [0, 1, 100, 70_000, 3 << 20]

@@ -13,7 +13,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 CASES = Path(__file__).parent.parent / "cases" / "write"
 

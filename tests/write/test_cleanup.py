@@ -10,28 +10,22 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import die_writing, files_below, grow_old, people_graph, rows
+from tests.support.promises import broken_promises
 
 import omnigraph
-from omnigraph.commit import leases
-from omnigraph.commit.drift import find_drift
-from omnigraph.commit.ownership import this_process
-from omnigraph.errors import (
-    ChangeFeedGap,
-    HistoryReclaimed,
-    InvalidInput,
-    OmnigraphError,
-    ReadOnly,
-)
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.publication import Publication
-from omnigraph.manifest.rows import MANIFEST_PATH, Kind, Row
-from omnigraph.storage.indexing import IndexSpec, build_indexes, stage_built
-from omnigraph.storage.staging import stage_delete, write_rows
-from omnigraph.storage.tables import OPERATION_PROPERTY
-from omnigraph.testing.promises import broken_promises
-from omnigraph.write.cleanup import CleanupReport
-from omnigraph.write.retention import READER_GRACE_VARIABLE
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.rows import MANIFEST_PATH, Kind, Row
+from omnigraph.errors import ChangeFeedGap, HistoryReclaimed, InvalidInput, OmnigraphError, ReadOnly
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.cleanup import CleanupReport
+from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.lance.staging.indexes import IndexSpec, build_indexes, stage_built
+from omnigraph.storage.lance.staging.rows import stage_delete, write_rows
+from omnigraph.storage.lance.tables import OPERATION_PROPERTY
+from omnigraph.transaction import reader_leases as leases
+from omnigraph.transaction.ownership import this_process
+from omnigraph.transaction.recovery.drift import find_drift
 
 DAY = 86_400
 
@@ -336,7 +330,7 @@ def test_a_live_intent_protects_everything_younger_than_itself(graph: Graph) -> 
 
 
 def _ulid_days_ago(days: int) -> str:
-    from omnigraph.ids import encode_ulid
+    from omnigraph.model.ids import encode_ulid
 
     return encode_ulid(int((time.time() - days * DAY) * 1_000) << 80)
 
@@ -429,7 +423,7 @@ def test_a_branch_that_is_created_while_its_source_is_given_up_is_refused(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The creator registers and then looks at the horizon; cleanup does the reverse."""
-    from omnigraph.manifest import branching
+    from omnigraph.catalog.branches import changes as branching
 
     old = graph.commits()[3].commit_id
     register = branching.register_branch

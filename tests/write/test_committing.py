@@ -18,8 +18,9 @@ from omnigraph.errors import (
     ReadOnly,
     VersionConflict,
 )
-from omnigraph.graph import Graph
-from omnigraph.write import committing, quiet
+from omnigraph.graph.handle import Graph
+from omnigraph.prepare import backoff as quiet
+from omnigraph.prepare import committer as committing
 
 ADD = "query add($n: String) { insert City { name: $n } }"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.errors import InvalidInput, SchemaChangeRefused
-from omnigraph.graph import Graph
-from omnigraph.testing.promises import broken_promises
+from omnigraph.graph.handle import Graph
 
 BEFORE = "node P {\n  k: String @key\n  first: String\n  last: String?\n  n: I32?\n}\n"
 AFTER = "node P {\n  k: String @key\n  full: String\n  n: I32?\n  twice: I32?\n}\n"

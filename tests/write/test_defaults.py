@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.graphs import rows
+from tests.support.inline_tasks import BulkGraph
 
 import omnigraph
 from omnigraph.errors import InvalidData, InvalidValue, LanguageError
-from omnigraph.graph import Graph
-from omnigraph.testing.inline_tasks import BulkGraph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Ticket {

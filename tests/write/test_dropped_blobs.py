@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Doc {

@@ -10,13 +10,8 @@ import pytest
 from tests.graphs import rows
 
 import omnigraph
-from omnigraph.errors import (
-    EntityNotFound,
-    HistoryPurged,
-    PurgeRefused,
-    TypeNotFound,
-)
-from omnigraph.graph import Graph
+from omnigraph.errors import EntityNotFound, HistoryPurged, PurgeRefused, TypeNotFound
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
 
 SCHEMA = """

@@ -9,7 +9,7 @@ from tests.graphs import rows
 
 import omnigraph
 from omnigraph.errors import LanguageError, SchemaChangeRefused
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = "node Task { title: String @key  state: enum(open, done, idle)? @index }"
 RENAMED = (

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.schema.support import MUS
+from tests.support.inline_tasks import BulkGraph
 
 import omnigraph
 from omnigraph.errors import (
@@ -23,10 +24,9 @@ from omnigraph.errors import (
     SchemaChangeRefused,
     TypeNotFound,
 )
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.syntax import SourceError
 from omnigraph.storage import failpoints
-from omnigraph.syntax import SourceError
-from omnigraph.testing.inline_tasks import BulkGraph
 
 DATA = [
     {"type": "Curator", "data": {"handle": "ada", "age": 36, "email": "a@m", "level": "senior"}},
@@ -58,7 +58,7 @@ def meanwhile(failpoint: str, act: Callable[[], object]) -> Iterator[None]:
             act()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("omnigraph.commit.transaction.hit", passed)
+        patch.setattr("omnigraph.transaction.transaction.hit", passed)
         yield
     assert acted
 

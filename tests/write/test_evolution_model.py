@@ -13,11 +13,11 @@ from tests.write.evolution_model import Edit, Editor, Model, Type
 
 import omnigraph
 from omnigraph.errors import SchemaChangeRefused
-from omnigraph.graph import Graph
-from omnigraph.ids import new_ulid
-from omnigraph.schema import AcceptedSchema, PlanFacts, accept_schema, plan_schema
-from omnigraph.write.batch import Batch
-from omnigraph.write.evolution import SchemaResult
+from omnigraph.evolution.apply import SchemaResult
+from omnigraph.graph.handle import Graph
+from omnigraph.lang.schema import AcceptedSchema, PlanFacts, accept_schema, plan_schema
+from omnigraph.model.ids import new_ulid
+from omnigraph.mutation.batch import Batch
 
 PLANNED = 2_000
 """Sequences of the planner; they cost milliseconds."""

@@ -12,11 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from tests.graphs import rows
+from tests.support.inline_tasks import BulkGraph
 
 import omnigraph
 from omnigraph.errors import InvalidData, InvalidInput
-from omnigraph.graph import Graph
-from omnigraph.testing.inline_tasks import BulkGraph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Person {

@@ -17,17 +17,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.inline_tasks import BulkGraph, InlineTasks
+from tests.support.promises import Expected, broken_promises, pending_operations
 
 import omnigraph
-from omnigraph.graph import Graph
-from omnigraph.manifest.repository import Repository
+from omnigraph.catalog.repository import Repository
+from omnigraph.graph.handle import Graph
 from omnigraph.spark.assign import Assigned, Assignment
-from omnigraph.spark.parts import Part
-from omnigraph.spark.shares import packed
+from omnigraph.spark.load.partitions import packed
+from omnigraph.spark.load.parts import Part
 from omnigraph.storage import failpoints
 from omnigraph.storage.locations import parse_location
-from omnigraph.testing.inline_tasks import BulkGraph, InlineTasks
-from omnigraph.testing.promises import Expected, broken_promises, pending_operations
 
 SCHEMA = "node Person { name: String @key\n age: I32? }\nedge Knows: Person -> Person\n"
 WIDER = (

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from omnigraph import ids
-from omnigraph.ids import new_ulid, new_ulids
+from omnigraph.model import ids
+from omnigraph.model.ids import new_ulid, new_ulids
 
 ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 

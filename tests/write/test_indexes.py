@@ -9,7 +9,7 @@ from tests.graphs import people_graph, rows
 from tests.read.graphs import load_graph
 
 from omnigraph.errors import ReadOnly
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 
 def _states(graph: Graph, branch: str = "main") -> dict[tuple[str, str, str], str]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.inline_tasks import BulkGraph
 
 import omnigraph
 from omnigraph.errors import InvalidData
-from omnigraph.graph import Graph
-from omnigraph.testing.inline_tasks import BulkGraph
-from omnigraph.write.key_order import as_given, as_stored
+from omnigraph.graph.handle import Graph
+from omnigraph.ingest.key_order import as_given, as_stored
 
 OLD = """
 node Room { a: String

@@ -15,9 +15,9 @@ from tests.graphs import PEOPLE
 import omnigraph
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX
 from omnigraph.errors import InvalidData, InvalidInput, ResourceLimit
-from omnigraph.graph import Graph
-from omnigraph.write import ndjson
-from omnigraph.write.load import Progress
+from omnigraph.graph.handle import Graph
+from omnigraph.ingest import ndjson
+from omnigraph.ingest.load import Progress
 
 LINES = b'{"type":"City","data":{"name":"Rome"}}\n{"type":"City","data":{"name":"Bern"}}\n'
 TYPED = """

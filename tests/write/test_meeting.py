@@ -11,12 +11,12 @@ import pytest
 from tests.graphs import people_graph, rows
 
 import omnigraph
+from omnigraph.catalog.manifest import Manifest
+from omnigraph.catalog.publication import Publication
 from omnigraph.errors import OmnigraphError, ReadSetConflict, StorageFailure
-from omnigraph.graph import Graph
-from omnigraph.manifest.manifest import Manifest
-from omnigraph.manifest.publication import Publication
-from omnigraph.storage.tables import PinnedTable, StagedWrite
-from omnigraph.write.changes import Preparer
+from omnigraph.graph.handle import Graph
+from omnigraph.prepare.preparer import Preparer
+from omnigraph.storage.lance.tables import PinnedTable, StagedWrite
 
 
 @pytest.fixture

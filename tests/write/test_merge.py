@@ -19,8 +19,8 @@ from omnigraph.errors import (
     SchemasDiffer,
     TypeNotFound,
 )
-from omnigraph.graph import Graph
-from omnigraph.write import merge as merge_module
+from omnigraph.graph.handle import Graph
+from omnigraph.merge import merge as merge_module
 
 ODD = """
 node Thing {

@@ -32,7 +32,7 @@ from tests.write.test_three_way import contested
 
 import omnigraph
 from omnigraph.errors import InvalidInput, MergeConflicts
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 PAIRS = int(os.environ.get("OMNIGRAPH_TEST_MERGES", "6")) * 4
 CLASHES = ("divergent_insert", "divergent_update", "delete_vs_update")

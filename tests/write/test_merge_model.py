@@ -16,8 +16,8 @@ from tests.write.test_three_way import expected
 
 import omnigraph
 from omnigraph.errors import BranchInUse, MergeConflicts
-from omnigraph.graph import Graph
-from omnigraph.read.diff import EntityChange
+from omnigraph.graph.handle import Graph
+from omnigraph.snapshots.diff import EntityChange
 
 HISTORIES = int(os.environ.get("OMNIGRAPH_TEST_MERGES", "6"))
 STEPS = 14

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.graphs import PEOPLE
+from tests.support.promises import broken_promises
 
 import omnigraph
-from omnigraph.manifest.repository import Repository
+from omnigraph.catalog.repository import Repository
 from omnigraph.storage.locations import parse_location
-from omnigraph.testing.promises import broken_promises
 
 
 @pytest.mark.s3

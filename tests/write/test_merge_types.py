@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import MergeConflicts
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 
 TEXT = """
 node T {

@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.support.model import ModelGraph, Refused, Statement, Where
 
 import omnigraph
 from omnigraph.errors import InvalidData, KeyConflict
-from omnigraph.graph import Graph
-from omnigraph.testing.model import ModelGraph, Refused, Statement, Where
+from omnigraph.graph.handle import Graph
 
 SEQUENCES = int(os.environ.get("OMNIGRAPH_MODEL_SEQUENCES", "3000"))
 WORKERS = 3

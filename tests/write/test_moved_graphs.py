@@ -18,17 +18,17 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import files_below, people_graph, rows
+from tests.support.promises import Expected, broken_promises
 
 import omnigraph
 from omnigraph.cli.main import run
-from omnigraph.commit.audit import Action
 from omnigraph.errors import GraphMoved
-from omnigraph.graph import Graph
+from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
+from omnigraph.storage.lance.files.relocation import relocate
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.relocation import relocate
-from omnigraph.testing.promises import Expected, broken_promises
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.transaction.recovery.audit import Action
 
 QUERY = "query q() { match { $c: City } return { $c.name } order { $c.name } }"
 

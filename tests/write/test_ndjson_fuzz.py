@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from omnigraph.constraints import Report
-from omnigraph.schema import AcceptedSchema, accept_schema
-from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.gather import Gathered
-from omnigraph.write.ndjson import StrictReader
+from omnigraph.ingest.gathered_rows import Gathered
+from omnigraph.ingest.ndjson import StrictReader
+from omnigraph.lang.schema import AcceptedSchema, accept_schema
+from omnigraph.prepare.blob_policy import BlobPolicy
 
 SCHEMA = """
 node A { k: String @key  i: I32?  l: I64?  u: U64?  f: F32?  d: F64?  b: Bool?  e: enum(x, y)? }

@@ -9,8 +9,8 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ConstraintViolation, KeyConflict
-from omnigraph.graph import Graph
-from omnigraph.write import upkeep
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance import upkeep
 
 TEXTS = ["", "\x00", "a\x00b", "'", "''", "\\", "\\'", '"', "`", "é", "😀", "\u2028", "%", "_"]
 TEXTS += ["a" * 5_000, "\n", "\r\n", "\t", " ", "null", "--", "/*", "$1", "{}", "\ufeff"]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import people_graph, rows
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.errors import ReadOnly
-from omnigraph.graph import Graph
-from omnigraph.storage import compaction
-from omnigraph.storage.tables import PinnedTable, StagedWrite
-from omnigraph.testing.promises import broken_promises
-from omnigraph.write import together
-from omnigraph.write.optimize import Compacting, Optimized
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance import publish as together
+from omnigraph.maintenance.optimize import Compacting, Optimized
+from omnigraph.storage.lance.staging import compaction
+from omnigraph.storage.lance.tables import PinnedTable, StagedWrite
 
 SCHEMA = """
 node P { k: String @key  n: I32? @index  note: String? @index  vec: Vector(2)? @index }

@@ -8,13 +8,13 @@ import lance
 import pyarrow as pa
 import pytest
 from tests.graphs import die_writing, people_graph, rows
+from tests.support.promises import broken_promises
 
 import omnigraph
 from omnigraph.errors import Drift, InvalidInput, ReadOnly
-from omnigraph.graph import Graph
-from omnigraph.storage.staging import stage_insert
-from omnigraph.testing.promises import broken_promises
-from omnigraph.write.repair import Repaired
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance.repair import Repaired
+from omnigraph.storage.lance.staging.rows import stage_insert
 
 
 @pytest.fixture

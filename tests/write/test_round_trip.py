@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from tests.graphs import people_graph
+from tests.support.generate_schema import generate_schema
 
 import omnigraph
 from omnigraph.errors import InvalidData, TypeNotFound
-from omnigraph.graph import Graph
-from omnigraph.testing.generate_schema import generate_schema
+from omnigraph.graph.handle import Graph
 
 EVERY_TYPE = """
 node Every {

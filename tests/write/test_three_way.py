@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph.manifest.ancestry import merge_base
-from omnigraph.write.three_way import (
+from omnigraph.catalog.history.ancestry import merge_base
+from omnigraph.merge.three_way import (
     SIDE_OF,
     Choice,
     Clash,

@@ -9,11 +9,11 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ConstraintViolation, KeyConflict
-from omnigraph.graph import Graph
-from omnigraph.storage import indexing
-from omnigraph.storage.indexing import lookup_index
-from omnigraph.storage.tables import PinnedTable
-from omnigraph.write import upkeep
+from omnigraph.graph.handle import Graph
+from omnigraph.maintenance import upkeep
+from omnigraph.storage.lance.staging import indexes as indexing
+from omnigraph.storage.lance.staging.indexes import lookup_index
+from omnigraph.storage.lance.tables import PinnedTable
 
 SCHEMA = """
 node P { k: String @key  u: String? @unique  a: I32?  b: Date?  @unique(a, b) }

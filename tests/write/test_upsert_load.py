@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.graphs import rows
+from tests.support.inline_tasks import BulkGraph
 
 import omnigraph
 from omnigraph.errors import ConstraintViolation, InvalidData, OmnigraphError
-from omnigraph.graph import Graph
-from omnigraph.testing.inline_tasks import BulkGraph
+from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Person {

@@ -19,6 +19,7 @@ from omnigraph.cli import output
 from omnigraph.cli.declared import REQUIRED, Parameter, option
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.frame import Command, Noun
+from omnigraph.cli.graph.version import version_lines
 from omnigraph.cli.main import HELP, NOUNS, OLD_NAMES, OLD_NOUNS
 from omnigraph.cli.plain import PlainCommand, PlainGroup
 
@@ -168,7 +169,5 @@ def _version(hidden: bool) -> Parameter:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from omnigraph.cli.version import version_lines
-
         print("\n".join(version_lines()))
         raise typer.Exit

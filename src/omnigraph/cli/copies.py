@@ -9,7 +9,7 @@ from omnigraph.cli.output import Result
 from omnigraph.cli.sizes import size_text
 
 if TYPE_CHECKING:
-    from omnigraph.write.backup import CopyReport
+    from omnigraph.maintenance.backup import CopyReport
 
 TargetArgument = Annotated[
     str, argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")

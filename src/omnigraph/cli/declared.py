@@ -8,12 +8,11 @@ words. It must never import typer: that takes longer than a short command.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, get_args, get_type_hints
 
-from omnigraph.frozen import frozen
 
-
-@frozen
+@dataclass(frozen=True, slots=True)
 class Declared:
     """How a parameter of a command function is given: by flags, or, without any, by its place."""
 
@@ -34,7 +33,7 @@ REQUIRED: Final = object()
 """The default of a parameter that has none."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter of a command function, and how it is given."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from omnigraph.cli import flags as global_flags
@@ -16,7 +17,6 @@ from omnigraph.cli.declared import REQUIRED, Parameter
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.frame import Command, Noun
 from omnigraph.cli.main import NOUNS
-from omnigraph.frozen import frozen
 
 Kinds: TypeAlias = tuple[Any, ...]
 
@@ -28,7 +28,7 @@ class NotPlain(Exception):
     """The line is one for typer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Line:
     """A command with what it was given."""
 

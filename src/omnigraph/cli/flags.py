@@ -7,14 +7,13 @@ one value. It must never act on them: what a flag means for a command is decided
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from omnigraph.cli.declared import Parameter, option
-from omnigraph.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Flags:
     """What was given; the innermost of two spellings of a flag counts."""
 

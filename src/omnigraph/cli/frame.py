@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.cli import scope
@@ -17,15 +18,14 @@ from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import Result, print_result, report_interrupt
 from omnigraph.cli.quick_start import start_quickly
 from omnigraph.cli.scope import Verb
-from omnigraph.commit.actors import configured_actor
-from omnigraph.frozen import frozen
-from omnigraph.outcome import told
+from omnigraph.model.outcome import told
 from omnigraph.storage.locations import Location
+from omnigraph.transaction.actors import configured_actor
 
 Function = Callable[..., Result]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Call:
     """One invocation of a command: what the frame already knows about it."""
 
@@ -51,7 +51,7 @@ class Call:
             print(f"omnigraph {self.verb.name} → {location.uri} (direct, {place})", file=sys.stderr)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Command:
     """A function as a command."""
 

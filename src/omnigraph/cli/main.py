@@ -27,8 +27,10 @@ for _name in ("inspect", "ipaddress", "traceback"):
 from pathlib import Path  # noqa: E402
 
 from omnigraph.cli import output  # noqa: E402
+from omnigraph.cli.application import run_application
+from omnigraph.cli.direct import read_line
 from omnigraph.errors import OmnigraphError, OutputFailed  # noqa: E402
-from omnigraph.outcome import Told  # noqa: E402
+from omnigraph.model.outcome import Told  # noqa: E402
 
 # name: (module below omnigraph.cli, what the top-level help says)
 NOUNS: Final = {
@@ -157,14 +159,10 @@ def _help() -> int:
 
 
 def _run(given: list[str], as_json: bool) -> int:
-    from omnigraph.cli.direct import read_line
-
     try:
         line = read_line(given)
         if line is not None:
             return line.command.run(line.flags, line.given)
-        from omnigraph.cli.application import run_application
-
         return run_application(given, as_json)
     except OutputFailed:
         raise

@@ -6,16 +6,19 @@ the exit codes. It must never decide what a result is.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Final, TextIO, cast
 
 from omnigraph.errors import OmnigraphError, OutputFailed, PreconditionFailed
-from omnigraph.frozen import frozen
-from omnigraph.outcome import Told
+from omnigraph.lang.syntax.diagnostics import SourceError
+from omnigraph.model.outcome import Told
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
@@ -26,7 +29,7 @@ EXIT_INTERRUPTED: Final = 130  # 128 and the number of SIGINT, as shells have it
 DEBUG_VARIABLE: Final = "OMNIGRAPH_DEBUG"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Result:
     """What a command found out: as data, as lines of text, and how the program ends.
 
@@ -100,8 +103,6 @@ def flush_output() -> None:
 
 
 def print_json(data: Any) -> None:
-    import json
-
     plain = (sys.stdout.encoding or "ascii").lower().replace("-", "") != "utf8"
     with output_errors():
         print(printable(json.dumps(data, indent=2, ensure_ascii=plain)))
@@ -139,8 +140,6 @@ def report_error(error: OmnigraphError, *, as_json: bool) -> int:
 
 
 def _print_error(error: OmnigraphError) -> None:
-    from omnigraph.syntax.diagnostics import SourceError
-
     headline, remedy = error.message, error.remedy
     if isinstance(error, SourceError):
         say(f"{error.render()}\n")
@@ -186,8 +185,6 @@ def report_interrupt(told: Told | None, *, as_json: bool) -> int:
 def report_defect(error: Exception, *, as_json: bool) -> int:
     """Print an error that is not one of ours; return the exit code."""
     if os.environ.get(DEBUG_VARIABLE):
-        import traceback
-
         traceback.print_exc()
     notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
     message = f"{type(error).__name__}: {error}{notes}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from omnigraph.cli.frame import Call
 
 if TYPE_CHECKING:
-    from omnigraph.write.load import Progress
+    from omnigraph.ingest.load import Progress
 
 BAR_CHARS: Final = 30
 

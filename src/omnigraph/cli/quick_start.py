@@ -18,6 +18,12 @@ from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow._compute as core
+import pyarrow.dataset
+import pyarrow.fs
+
+from omnigraph.cli.late_dataclasses import completed_later
 from omnigraph.lazy import Later
 
 _LEFT_ALONE: Final = frozenset(
@@ -49,20 +55,13 @@ def start_quickly() -> None:
     doubles the time of a command. Tables become data frames all the same; to make an array of a
     Series, pyarrow does not know one when it sees it.
     """
-    from omnigraph.cli.late_dataclasses import completed_later
-
     for name in _LATER:
         import_later(name)
     with _one_thread_of_blas(), _stand_ins(_NUMPY_WITHOUT):
         import numpy as np  # noqa: F401
-    import pyarrow as pa
-
     with _left_alone(), _stand_ins(_ARROW_WITHOUT):
-        import pyarrow.fs
-
         pa.scalar(0)
         _import_compute()
-        import pyarrow.dataset
     with completed_later():
         import lance  # noqa: F401
 
@@ -124,8 +123,6 @@ def _import_compute() -> None:
     """Import ``pyarrow.compute`` so that it makes its functions when they are asked for."""
     if "pyarrow.compute" in sys.modules:
         return
-    import pyarrow._compute as core
-
     registry = core.function_registry
     core.function_registry = lambda: SimpleNamespace(list_functions=_none_yet)
     try:

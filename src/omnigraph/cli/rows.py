@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from omnigraph.cli.output import one_line
 
 if TYPE_CHECKING:
-    from omnigraph.read.result import Result
+    from omnigraph.engine.result import Result
 
 RowFormat = Literal["table", "kv", "csv", "jsonl", "json"]
 FORMATS: Final[tuple[RowFormat, ...]] = ("table", "kv", "csv", "jsonl", "json")

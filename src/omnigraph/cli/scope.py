@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import warn
 from omnigraph.errors import InvalidInput, NotAvailable, UnsupportedLocation
-from omnigraph.frozen import frozen
 from omnigraph.storage.locations import Location, parse_location
+from omnigraph.storage.objects.obstore_store import open_objects
 
 Kind = Literal["data", "served", "direct (storage-native)", "cluster control", "local"]
 
@@ -33,7 +34,7 @@ _MEANINGS = {
 _CLUSTER_GRAPH = re.compile(r"(?P<root>.+)/graphs/[^/]+\.omni")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Verb:
     """A command, the kind of command it is, and the flags that apply to it."""
 
@@ -126,8 +127,6 @@ def _configured(flags: Flags) -> Location:
 
 def refuse_cluster_graph(location: Location) -> None:
     """A cluster's graphs are made and changed by the cluster, not behind its back."""
-    from omnigraph.storage.objects import open_objects
-
     match = _CLUSTER_GRAPH.fullmatch(location.path)
     if match is None:
         return

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import omnigraph
 from omnigraph.cli.arguments import read_text
 from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call
 from omnigraph.errors import InvalidInput
-from omnigraph.ids import new_ulid
-from omnigraph.query import SchemaOrigin
-from omnigraph.schema import AcceptedSchema, accept_schema
+from omnigraph.lang.query import SchemaOrigin
+from omnigraph.lang.schema import AcceptedSchema, accept_schema
+from omnigraph.model.ids import new_ulid
 
 QueryFileOption = Annotated[
     str, option("--query", metavar="FILE", help="The file of queries (.gq).")
@@ -41,7 +42,5 @@ def schema_of(call: Call, uri: str | None, path: str | None) -> tuple[AcceptedSc
                 "both a schema file and a graph are given", remedy="Keep one of them."
             )
         return read_schema(path), SchemaOrigin("file", path)
-    import omnigraph
-
     graph = omnigraph.open(call.address(uri).uri, read_only=True)
     return graph.schema(), SchemaOrigin("graph", graph.uri)

@@ -11,6 +11,7 @@ from omnigraph.cli.arguments import read_text, several
 from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call
 from omnigraph.errors import InvalidInput
+from omnigraph.lang.query import read_parameters
 from omnigraph.storage.locations import Location
 
 MessageOption = Annotated[
@@ -51,8 +52,6 @@ ParamsFileOption = Annotated[
 
 def parameters(text: str | None, file: str | None) -> Mapping[str, Any] | None:
     """The parameters of a query, from at most one of their two sources."""
-    from omnigraph.query import read_parameters
-
     if text is not None and file is not None:
         raise InvalidInput("both --params and --params-file are given", remedy="Keep one of them.")
     if file is not None:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from omnigraph.calendar import DAY_MS
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from omnigraph.errors import InvalidValue
-from omnigraph.storage.arrays import as_array, stored_array
-from omnigraph.types import PropertyType
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.model.calendar import DAY_MS
+from omnigraph.model.types import PropertyType
+from omnigraph.storage.lance.arrays import as_array, stored_array
 
 INSTANT: Final = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,3})?"
@@ -55,8 +56,6 @@ def conform(column: Any, kind: PropertyType) -> Conformed:
 
 def _cast(values: pa.Array, kind: PropertyType) -> pa.Array | None:
     """The whole column at once, or None when a value needs a closer look."""
-    import pyarrow as pa
-
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), kind.arrow_type())
     try:
@@ -70,9 +69,6 @@ def _cast(values: pa.Array, kind: PropertyType) -> pa.Array | None:
 
 
 def _cast_scalars(values: pa.Array, kind: PropertyType) -> pa.Array | None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     given, family, target = values.type, kind.scalar.family, kind.scalar.arrow_type()
     if family == "string":
         return values if pa.types.is_string(given) else None
@@ -90,9 +86,6 @@ def _cast_scalars(values: pa.Array, kind: PropertyType) -> pa.Array | None:
 
 
 def _cast_times(values: pa.Array, given: Any, family: str, target: Any) -> pa.Array | None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_string(given):
         pattern = DATE if family == "date" else INSTANT
         if pc.all(pc.match_substring_regex(values, pattern)).as_py() is False:
@@ -113,8 +106,6 @@ def _cast_times(values: pa.Array, given: Any, family: str, target: Any) -> pa.Ar
 
 
 def _cast_lists(values: pa.Array, kind: PropertyType) -> pa.Array | None:
-    import pyarrow as pa
-
     if not _is_list(values.type):
         return None
     values = values.cast(pa.list_(values.type.value_type))
@@ -127,9 +118,6 @@ def _cast_lists(values: pa.Array, kind: PropertyType) -> pa.Array | None:
 
 
 def _cast_vectors(values: pa.Array, kind: PropertyType) -> pa.Array | None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not _is_list(values.type):
         return None
     values = values.cast(pa.list_(values.type.value_type))
@@ -145,17 +133,11 @@ def _cast_vectors(values: pa.Array, kind: PropertyType) -> pa.Array | None:
 
 def _packed_offsets(values: pa.Array) -> pa.Array:
     """The offsets of a list column whose items were flattened: null rows hold nothing."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
 
 
 def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
@@ -180,8 +162,6 @@ def conform_values(values: Sequence[Any], kind: PropertyType) -> Conformed:
 
 def _as_json(values: pa.Array) -> list[Any]:
     """Values in the forms that ``accept`` knows: times as integers."""
-    import pyarrow as pa
-
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
@@ -194,8 +174,6 @@ def _as_json(values: pa.Array) -> list[Any]:
 
 def _plain(values: pa.Array) -> pa.Array:
     """Without dictionaries and other spellings of strings."""
-    import pyarrow as pa
-
     if isinstance(values.type, pa.DictionaryType):
         values = values.cast(values.type.value_type)
     if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from omnigraph.constraints.image import (
-    Image,
-    StoredTypes,
-    TypeImage,
-    empty_ids,
-    present,
-    without,
-)
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.constraints.image import Image, StoredTypes, TypeImage, empty_ids, present, without
 from omnigraph.constraints.violations import Report, Violation
-from omnigraph.schema import DST, SRC, AcceptedSchema, Cardinality, EdgeType
-from omnigraph.storage.arrays import as_array
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.lang.schema import DST, SRC, AcceptedSchema, Cardinality, EdgeType
+from omnigraph.storage.lance.arrays import as_array
 
 _NOTHING = TypeImage()
 
@@ -59,8 +53,6 @@ def check_end(
     unsettled: Collection[str] = (),
 ) -> None:
     """One end of written edges; ``nodes`` is what the write does to the nodes it points to."""
-    import pyarrow.compute as pc
-
     wanted = as_array(rows[column]).unique()
     missing = without(wanted, _existing(nodes, node_key, wanted, stored))
     if not len(missing):
@@ -78,8 +70,6 @@ def check_end(
 
 def _existing(nodes: TypeImage, node_key: str, wanted: pa.Array, stored: StoredTypes) -> pa.Array:
     """Those of the wanted node ids that exist when the write is done."""
-    import pyarrow as pa
-
     open_ = without(wanted, nodes.written_ids)
     written = without(nodes.written_ids, nodes.uncertain)
     if nodes.replaces_all:
@@ -119,8 +109,6 @@ def check_vanished_nodes(
     schema: AcceptedSchema, node_key: str, image: Image, stored: StoredTypes, report: Report
 ) -> None:
     """No edge that stays points to a node that goes away."""
-    import pyarrow as pa
-
     nodes = image[node_key]
     gone = vanished(nodes, node_key, stored)
     if nodes.uncertain is not None:
@@ -195,9 +183,6 @@ def check_counts(
     perhaps: Perhaps | None = None,
 ) -> None:
     """Every one of these sources occurs as often as is allowed in the ``src`` columns together."""
-    import numpy as np
-    import pyarrow as pa
-
     low, high = edge.cardinality.low, edge.cardinality.high
     fewest = sum((_occurrences(column, sources) for column in columns), np.zeros(len(sources), int))
     most = fewest if perhaps is None else fewest + _occurrences(perhaps.sources, sources)
@@ -215,18 +200,12 @@ def check_counts(
 
 
 def _occurrences(column: pa.Array, sources: pa.Array) -> Any:
-    import numpy as np
-    import pyarrow.compute as pc
-
     positions = pc.index_in(column, value_set=sources).drop_null().to_numpy()
     return np.bincount(positions, minlength=len(sources))
 
 
 def _perhaps(edge: EdgeType, change: TypeImage, nodes: TypeImage) -> Perhaps | None:
     """The undecided edges of each source that may count, each once per source."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     node_key = f"node:{edge.source}"
     depends: dict[str, list[tuple[str, str]]] = {}
     found: list[str] = []
@@ -257,8 +236,6 @@ def _replaced_edges(edge: EdgeType, change: TypeImage, stored: StoredTypes) -> p
 def _touched(
     edge: EdgeType, image: Image, change: TypeImage, replaced: pa.Array, stored: StoredTypes
 ) -> pa.Array:
-    import pyarrow as pa
-
     written = empty_ids() if change.final is None else as_array(change.final[SRC])
     sources = pa.concat_arrays([written, replaced]).unique()
     key = f"node:{edge.source}"
@@ -269,8 +246,6 @@ def _edges_after(
     edge: EdgeType, change: TypeImage, sources: pa.Array, stored: StoredTypes
 ) -> Iterator[pa.Array]:
     """The ``src`` columns of all edges of these sources that surely exist when it is done."""
-    import pyarrow as pa
-
     if change.final is not None and change.undecided is None:
         yield as_array(change.final[SRC])
     elif change.final is not None:
@@ -290,6 +265,4 @@ def _pairs(edges: pa.Table, column: str) -> list[tuple[str, str]]:
 
 
 def _is_in(column: pa.ChunkedArray, ids: pa.Array) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
     return pc.is_in(column, value_set=ids)

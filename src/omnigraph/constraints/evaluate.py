@@ -7,16 +7,12 @@ they were written, so the same write always gives the same report.
 
 from __future__ import annotations
 
-from omnigraph.constraints.edges import (
-    check_cardinality,
-    check_vanished_nodes,
-    check_written_edges,
-)
+from omnigraph.constraints.edges import check_cardinality, check_vanished_nodes, check_written_edges
 from omnigraph.constraints.image import Image, StoredTypes
 from omnigraph.constraints.rows import check_required, check_values
 from omnigraph.constraints.unique import check_ids, check_unique
 from omnigraph.constraints.violations import Report
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 
 
 def evaluate(

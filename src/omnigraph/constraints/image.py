@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from omnigraph.storage.arrays import as_array
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.storage.lance.arrays import as_array
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,6 @@ class TypeImage:
     @cached_property
     def superseded(self) -> pa.Array:
         """Ids whose stored version no longer counts."""
-        import pyarrow as pa
-
         if self.removed is None:
             return self.written_ids
         return pa.concat_arrays([self.written_ids, as_array(self.removed)])
@@ -61,8 +60,6 @@ class TypeImage:
 
         A rule over these columns that is broken by any other id is broken whatever is decided.
         """
-        import pyarrow.compute as pc
-
         if self.undecided is None or self.rows is None:
             return set()
         found = set() if self.uncertain is None else set(self.uncertain.to_pylist())
@@ -101,8 +98,6 @@ def present(stored: StoredTypes, key: str, ids: pa.Array) -> pa.Array:
 
 def without(ids: pa.Array, gone: pa.Array | None) -> pa.Array:
     """The ids that are not in ``gone``."""
-    import pyarrow.compute as pc
-
     if gone is None or not len(gone) or not len(ids):
         return ids
     return ids.filter(pc.invert(pc.is_in(ids, value_set=gone)))
@@ -110,10 +105,6 @@ def without(ids: pa.Array, gone: pa.Array | None) -> pa.Array:
 
 def last_per_id(rows: pa.Table) -> pa.Table:
     """The last row of every id, in the order of those rows."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pc.count_distinct(rows["id"]).as_py() == rows.num_rows:
         return rows
     numbered = pa.table({"id": rows["id"], "at": pa.array(np.arange(rows.num_rows))})
@@ -122,6 +113,4 @@ def last_per_id(rows: pa.Table) -> pa.Table:
 
 
 def empty_ids() -> pa.Array:
-    import pyarrow as pa
-
     return pa.array([], type=pa.string())

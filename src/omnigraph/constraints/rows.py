@@ -6,16 +6,16 @@ Each is one Arrow expression over a column. ``conform`` has made the types right
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from omnigraph.constraints.spelling import shown_value
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.constraints.canonical import shown_value
 from omnigraph.constraints.violations import Report, Rule, Violation
+from omnigraph.lang.query.parse.ast import ComparisonOperator
+from omnigraph.lang.schema import Check, EdgeType, NodeType, Property, Range
 from omnigraph.predicates.condition import Condition
-from omnigraph.query.ast import ComparisonOperator
-from omnigraph.schema import Check, EdgeType, NodeType, Property, Range
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _BOUNDS: Final[tuple[ComparisonOperator, ComparisonOperator]] = (">=", "<=")
 _Finding = tuple[Rule, str, Any, str]  # rule, property, mask of offenders, what is wrong
@@ -28,8 +28,6 @@ def check_required(
     only: Collection[str] | None = None,
 ) -> None:
     """Every property without ``?`` has a value; ``only`` names those that are written."""
-    import pyarrow.compute as pc
-
     for name, declared in owner.properties.items():
         if only is not None and name not in only:
             continue
@@ -57,9 +55,6 @@ def _findings(owner: NodeType | EdgeType, rows: pa.Table) -> Iterator[_Finding]:
 
 def _range(bounds: Range, declared: Property, rows: pa.Table) -> _Finding:
     """Values compare with the bounds as in a query; what is not finite is outside of any range."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = rows[bounds.property]
     inside = pc.is_finite(column)
     for operator, bound in zip(_BOUNDS, (bounds.low, bounds.high), strict=True):
@@ -71,16 +66,11 @@ def _range(bounds: Range, declared: Property, rows: pa.Table) -> _Finding:
 
 
 def _check(check: Check, rows: pa.Table) -> _Finding:
-    import pyarrow.compute as pc
-
     found = pc.match_substring_regex(rows[check.property], check.pattern)
     return "check", check.property, pc.invert(found), f"not matched by @check {check.pattern!r}"
 
 
 def _enum(declared: Property, rows: pa.Table) -> _Finding:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     members = pa.array(declared.type.enum, type=pa.string())
     column = rows[declared.name]
     outside = pc.and_(pc.is_valid(column), pc.invert(pc.is_in(column, value_set=members)))
@@ -97,8 +87,6 @@ def report_rows(
     problem: str,
 ) -> None:
     """Report the rows that a mask marks; null marks nothing."""
-    import pyarrow.compute as pc
-
     total = pc.sum(mask).as_py() or 0
     if not total:
         return

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.constraints.canonical import shown_value, tuple_keys
 from omnigraph.constraints.image import StoredTypes, TypeImage, present
-from omnigraph.constraints.spelling import shown_value, tuple_keys
 from omnigraph.constraints.violations import Report, Rule, Violation
-from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.arrays import as_array
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.lang.schema import EdgeType, NodeType
+from omnigraph.storage.lance.arrays import as_array
 
 
 def check_ids(
     owner: NodeType | EdgeType, image: TypeImage, stored: StoredTypes, report: Report
 ) -> None:
     """No id twice in one input, and none that exists where only new ones may be."""
-    import pyarrow.compute as pc
-
     if image.rows is None or image.fresh:
         return
     rows = image.rows
@@ -113,8 +111,6 @@ def check_taken(
     unsettled: Collection[str] = (),
 ) -> None:
     """A final tuple that a stored entity has, which this write neither replaces nor removes."""
-    import pyarrow.compute as pc
-
     title, name = _title(owner, columns)
     keys = tuple_keys(owner, columns, final)
     values = as_array(final[columns[0]]).filter(pc.is_valid(keys)).unique()
@@ -138,9 +134,6 @@ def check_taken(
 
 def _repeats(keys: Any) -> list[tuple[int, int]]:
     """Rows whose key occurred before, each with the row where it occurred first."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     keys = as_array(keys)
     if pc.count_distinct(keys).as_py() == len(keys) - keys.null_count:
         return []

@@ -4,22 +4,7 @@ Providers know nothing of graphs. What comes out is always finite, of the asked 
 length; anything else is a typed error.
 """
 
-from typing import TYPE_CHECKING
-
-from omnigraph.lazy import on_first_use
-
-if TYPE_CHECKING:
-    from omnigraph.embed.provider import Embedder, EmbeddingTask, Provider
-    from omnigraph.embed.settings import embedder_from_environment
+from omnigraph.embed.provider import Embedder, EmbeddingTask, Provider
+from omnigraph.embed.settings import embedder_from_environment
 
 __all__ = ["Embedder", "EmbeddingTask", "Provider", "embedder_from_environment"]
-
-__getattr__ = on_first_use(
-    __name__,
-    {
-        "Embedder": "provider",
-        "EmbeddingTask": "provider",
-        "Provider": "provider",
-        "embedder_from_environment": "settings",
-    },
-)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from omnigraph.embed.provider import EmbeddingTask
-from omnigraph.frozen import frozen
 
 _FNV_OFFSET: Final = 0xCBF29CE484222325
 _FNV_PRIME: Final = 0x100000001B3
 _MASK: Final = 2**64 - 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MockProvider:
     model: str = ""
     kind: str = "mock"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, Literal, Protocol
 
 import numpy as np
 
 from omnigraph.errors import EmbeddingFailure
-from omnigraph.frozen import frozen
 
 EmbeddingTask = Literal["query", "document"]
 REMEMBERED_MAX: Final = 1_024
@@ -37,7 +36,7 @@ class Provider(Protocol):
     ) -> Sequence[Sequence[float]]: ...
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Embedder:
     """A provider whose answers are checked and remembered. Thread-safe."""
 

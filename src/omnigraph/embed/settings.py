@@ -9,16 +9,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
+from omnigraph.embed.http import GeminiProvider, OpenAIProvider, Patience
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Embedder, Provider
 from omnigraph.errors import EmbeddingFailure
-from omnigraph.frozen import frozen
-from omnigraph.whole import whole_number
-
-if TYPE_CHECKING:
-    from omnigraph.embed.http import Patience
+from omnigraph.model.integers import whole_number
 
 log = logging.getLogger("omnigraph.embed")
 
@@ -27,7 +25,7 @@ MOCK: Final = "OMNIGRAPH_EMBEDDINGS_MOCK"
 _FALSE: Final = ("", "0", "false", "no", "off")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Kind:
     base_url: str
     model: str
@@ -76,8 +74,6 @@ def provider_from(environment: Mapping[str, str]) -> Provider:
     base_url = environment.get(PREFIX + "BASE_URL") or known.base_url
     model = environment.get(PREFIX + "MODEL") or known.model
     key = _key(environment, kind, known)
-    from omnigraph.embed.http import GeminiProvider, OpenAIProvider
-
     patience = _patience(environment)
     if kind == "gemini":
         return GeminiProvider(base_url, model, key, patience)
@@ -97,8 +93,6 @@ def _key(environment: Mapping[str, str], kind: str, known: _Kind) -> str:
 
 
 def _patience(environment: Mapping[str, str]) -> Patience:
-    from omnigraph.embed.http import Patience
-
     standard = Patience()
     return Patience(
         timeout_ms=_number(environment, "TIMEOUT_MS", standard.timeout_ms, 1),

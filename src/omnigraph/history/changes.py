@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import Commit
 from omnigraph.errors import ChangeFeedGap, ChangesRefused, InvalidInput, ResourceLimit
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit
-from omnigraph.read.delta import State, paired_types, touched_types, type_delta
-from omnigraph.read.diff import DiffFilter, EntityChange, entity_changes
-from omnigraph.read.schema_changes import schema_changes
-from omnigraph.read.window import Step
-from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.snapshots.commit_range import Step
+from omnigraph.snapshots.diff import DiffFilter, EntityChange, entity_changes
+from omnigraph.snapshots.entity_delta import State, paired_types, touched_types, type_delta
+from omnigraph.snapshots.schema_changes import schema_changes
+from omnigraph.storage.lance.errors import TableNotFound
 
 PAGE_CHANGES: Final = 1_000
 PAGE_CHANGES_MAX: Final = 8_192

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from omnigraph.argument_types import checked_methods
+from omnigraph.catalog.branches.deleted import deletion_noticed
+from omnigraph.catalog.rows import Commit
 from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
 from omnigraph.history.lifeline import Lifeline, Moved
 from omnigraph.history.setters import MergedChange, Setters, merged_changes
 from omnigraph.history.tokens import Scope
-from omnigraph.manifest.missing import deletion_noticed
-from omnigraph.manifest.rows import Commit
-from omnigraph.read.delta import Op
+from omnigraph.model.arguments import checked_methods
+from omnigraph.snapshots.entity_delta import Op
 
 BATCH_EVENTS: Final = 32
 BATCH_EVENTS_MAX: Final = 512

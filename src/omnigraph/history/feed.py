@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from omnigraph.catalog.branches.registry import Branch
+from omnigraph.catalog.references import locate_commit
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.snapshot import SnapshotPins
+from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import ChangeFeedGap, ChangesRefused, InvalidInput, ResourceLimit
 from omnigraph.history.changes import Block, CommitReader, Packer, Place
 from omnigraph.history.filters import filter_digest, require_known_types
 from omnigraph.history.tokens import Scope, rejected
-from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.manifest.state import ManifestState
-from omnigraph.manifest.targets import locate_commit
-from omnigraph.read.diff import DiffFilter, EntityChange
-from omnigraph.read.export import export
-from omnigraph.read.window import WINDOW_COMMITS, Schemas, Step, Window
+from omnigraph.snapshots.commit_range import WINDOW_COMMITS, Schemas, Step, Window
+from omnigraph.snapshots.diff import DiffFilter, EntityChange
+from omnigraph.snapshots.export import export
 
 POLL_COMMITS: Final = 128
 POLL_COMMITS_MAX: Final = 512

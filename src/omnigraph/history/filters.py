@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 
+from omnigraph.catalog.rows import Kind
+from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import TypeNotFound
-from omnigraph.manifest.rows import Kind
-from omnigraph.manifest.state import ManifestState
-from omnigraph.read.diff import DiffFilter
-from omnigraph.syntax import did_you_mean
+from omnigraph.lang.syntax import did_you_mean
+from omnigraph.snapshots.diff import DiffFilter
 
 
 def filter_digest(filter: DiffFilter) -> str:

@@ -17,26 +17,26 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
+from omnigraph.catalog.branches.deleted import skipped_if_deleted
+from omnigraph.catalog.branches.registry import Branch
+from omnigraph.catalog.history import commits as history
+from omnigraph.catalog.history.attribution import Attribution, read_attribution
+from omnigraph.catalog.history.timeline import Track
+from omnigraph.catalog.references import locate_commit
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import Commit, Kind, TablePin, ref_at
+from omnigraph.catalog.snapshot import SnapshotPins
+from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import CommitNotFound, HistoryReclaimed
-from omnigraph.history.sightings import Seen, read_whole, search
-from omnigraph.manifest import history
-from omnigraph.manifest.attribution import Attribution, read_attribution
-from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.missing import skipped_if_deleted
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit, Kind, TablePin, ref_at
-from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.manifest.state import ManifestState
-from omnigraph.manifest.targets import locate_commit
-from omnigraph.manifest.timeline import Track
-from omnigraph.read.delta import Op
-from omnigraph.read.window import Schemas
-from omnigraph.schema import EdgeType, NodeType
-from omnigraph.storage.delta import common_ancestor, touched_fragments
-from omnigraph.storage.fingerprints import may_hold
-from omnigraph.storage.lance_errors import TableNotFound
-from omnigraph.storage.stamps import only_writer
-from omnigraph.storage.tables import PinnedTable, TableRef
+from omnigraph.history.entity_versions import Seen, read_whole, search
+from omnigraph.lang.schema import EdgeType, NodeType
+from omnigraph.snapshots.commit_range import Schemas
+from omnigraph.snapshots.entity_delta import Op
+from omnigraph.storage.lance.errors import TableNotFound
+from omnigraph.storage.lance.fingerprints import may_hold
+from omnigraph.storage.lance.row_delta import common_ancestor, touched_fragments
+from omnigraph.storage.lance.row_versions import only_writer
+from omnigraph.storage.lance.tables import PinnedTable, TableRef
 
 PINS_READ: Final = 64
 PINS_READ_MAX: Final = 4_096

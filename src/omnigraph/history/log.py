@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from omnigraph.catalog.branches.deleted import skipped_if_deleted
+from omnigraph.catalog.branches.registry import Branch, all_branches
+from omnigraph.catalog.history.timeline import Timeline
+from omnigraph.catalog.references import parse_moment
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import Commit
+from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import CommitNotFound, InvalidInput
 from omnigraph.history.filters import require_known_types
-from omnigraph.manifest.branches import Branch, all_branches
-from omnigraph.manifest.missing import skipped_if_deleted
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import Commit
-from omnigraph.manifest.state import ManifestState
-from omnigraph.manifest.targets import parse_moment
-from omnigraph.manifest.timeline import Timeline
-from omnigraph.read.diff import DiffFilter
+from omnigraph.snapshots.diff import DiffFilter
 
 NEIGHBOURS: Final = 64
 """Commits fetched with one that is asked for: a walk soon asks for those before it."""

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.catalog.history.attribution import Attribution, Deed
+from omnigraph.catalog.rows import Commit
 from omnigraph.errors import HistoryReclaimed
+from omnigraph.history.entity_versions import Seen
 from omnigraph.history.lifeline import Lifeline, Moved
-from omnigraph.history.sightings import Seen
-from omnigraph.manifest.attribution import Attribution, Deed
-from omnigraph.manifest.rows import Commit
-from omnigraph.read.delta import Op
-from omnigraph.storage.lance_errors import TableNotFound
+from omnigraph.snapshots.entity_delta import Op
+from omnigraph.storage.lance.errors import TableNotFound
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from omnigraph.checkpoint import checkpoint
+from omnigraph.model.checkpoint import checkpoint
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

@@ -14,10 +14,12 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from omnigraph.lang.query.parse.ast import ComparisonOperator
+from omnigraph.model.types import PropertyType
 from omnigraph.predicates.values import Literal, Mask, Values, values_of
-from omnigraph.query.ast import ComparisonOperator
-from omnigraph.types import PropertyType
 
 Operand: TypeAlias = Literal | Values
 
@@ -169,14 +171,10 @@ def _common(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _scalar(like: Values, literal: Literal) -> Any:
-    import pyarrow as pa
-
     return pa.scalar(literal.value, type=like.data.type)
 
 
 def _arrow(function: str, left: Any, right: Any, **options: Any) -> Mask:
-    import pyarrow.compute as pc
-
     return _mask(getattr(pc, function)(left, right, **options))
 
 
@@ -194,14 +192,10 @@ def _contains(left: Operand, right: Operand) -> Mask:
 
 
 def _starts_with(texts: Any, part: str) -> Any:
-    import pyarrow.compute as pc
-
     return pc.starts_with(texts, pattern=part)
 
 
 def _has_part(texts: Any, part: str) -> Any:
-    import pyarrow.compute as pc
-
     return pc.match_substring(texts, pattern=part)
 
 
@@ -239,8 +233,6 @@ def _has_item(left: Operand, right: Operand) -> Mask:
         for item in left.value:
             found |= _with_literal("=", right, Literal(item, left.type))
         return found
-    import pyarrow.compute as pc
-
     lists = left.data
     parents = pc.list_parent_indices(lists).to_numpy()
     kind = _item_type(left)

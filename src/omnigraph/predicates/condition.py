@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from omnigraph.lang.query.parse.ast import ComparisonOperator
+from omnigraph.model.types import PropertyType
 from omnigraph.predicates.compare import compare
-from omnigraph.predicates.lookup import lookup_filter
+from omnigraph.predicates.table_filter import lookup_filter
 from omnigraph.predicates.values import Literal, Mask, column_values
-from omnigraph.query.ast import ComparisonOperator
-from omnigraph.types import PropertyType
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BLOCK_ROWS = 1 << 20
 """Rows that are compared at a time: the copies that a comparison makes stay small."""
@@ -48,6 +46,4 @@ class Condition:
 
     def matching(self, rows: pa.Table) -> pa.Table:
         """The rows that match."""
-        import pyarrow as pa
-
         return rows.filter(pa.array(self.mask(rows)))

@@ -7,17 +7,16 @@ beside the data and is never a special value of it. No evaluation happens here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from omnigraph.frozen import frozen
+from omnigraph.model.types import PropertyType, Stored
 from omnigraph.predicates import chunked
-from omnigraph.types import PropertyType, Stored
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -39,7 +38,7 @@ TAKEN_MIN: Final = 1_024
 _NUMPY: Final = {"bool", "integer", "float", "date", "datetime"}
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Words:
     """Different strings in the order of their bytes."""
 
@@ -59,7 +58,7 @@ class Words:
         return tuple(str(word).encode() for word in self.list[:-1])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Literal:
     """One value for every row; None is null."""
 
@@ -67,7 +66,7 @@ class Literal:
     type: PropertyType
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Values:
     """One value per row.
 
@@ -100,8 +99,6 @@ class Values:
             return Values(self.type, picked(self.data, rows), valid, self.words)
         if len(rows) == 1:
             return Values(self.type, self.data.slice(int(rows[0]), 1))
-        import pyarrow as pa
-
         if len(rows) <= TEXTS_TAKEN_MAX:
             return Values(self.type, _take().call([self.data, pa.array(rows)]))
         parts = chunked.chunks(len(rows), TEXTS_TAKEN_MAX)
@@ -139,8 +136,6 @@ class Values:
 
     def _arrow_list(self) -> list[Any]:
         """Lists of dates and instants hold the numbers they are stored as."""
-        import pyarrow as pa
-
         family = self.type.scalar.family
         if self.type.is_list and family in ("date", "datetime"):
             number = pa.int32() if family == "date" else pa.int64()
@@ -149,9 +144,6 @@ class Values:
 
     def to_arrow(self) -> pa.Array:
         """The same values as an Arrow array of the declared type."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if self.words is not None:
             missing = self.data < 0
             places = pa.array(self.data, mask=missing if missing.any() else None)
@@ -169,8 +161,6 @@ class Values:
 @cache
 def _take() -> Any:
     """Arrow's function: found by its name, and told what it does anyway, it takes twice as long."""
-    import pyarrow.compute as pc
-
     return pc.get_function("array_take")
 
 
@@ -191,8 +181,6 @@ def values_of(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
 
 def column_values(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
     """The same without a search for repeated words: for a column that is looked at once."""
-    import pyarrow as pa
-
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # more text than one array can hold
         array = pa.concat_arrays(array.cast(pa.large_string()).chunks)
@@ -202,8 +190,6 @@ def column_values(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Val
 
 
 def _numbers(array: pa.Array, kind: PropertyType) -> Values:
-    import pyarrow as pa
-
     if kind.scalar.family == "date":
         array = array.view(pa.int32())
     elif kind.scalar.family == "datetime":
@@ -216,9 +202,6 @@ def _numbers(array: pa.Array, kind: PropertyType) -> Values:
 
 
 def _strings(array: pa.Array, kind: PropertyType) -> Values:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if len(array) < WORDS_ROWS_MIN:
         return Values(kind, array)
     sample = array.slice(0, WORDS_SAMPLE)
@@ -238,15 +221,11 @@ def _strings(array: pa.Array, kind: PropertyType) -> Values:
 
 def empty_values(kind: PropertyType) -> Values:
     """No values of a type."""
-    import pyarrow as pa
-
     return values_of(pa.array([], type=kind.arrow_type()), kind)
 
 
 def repeated(literal: Literal, rows: int) -> Values:
     """A literal as a column of that many rows."""
-    import pyarrow as pa
-
     value = list(literal.value) if isinstance(literal.value, tuple) else literal.value
     one = pa.array([value], type=literal.type.arrow_type())
     return values_of(one.take(pa.array(np.zeros(rows, dtype=np.int32))), literal.type)

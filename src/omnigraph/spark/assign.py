@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidInput
-from omnigraph.schema import NodeType
-from omnigraph.spark.parts import Part
-from omnigraph.storage.arrays import as_array
-from omnigraph.storage.blobs import complete_rows
-from omnigraph.storage.places import ADDRESS
-from omnigraph.storage.staging import with_hidden, write_rows
-from omnigraph.storage.tables import ROW_ID, PinnedTable
-from omnigraph.syntax import did_you_mean
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
+from omnigraph.lang.schema import NodeType
+from omnigraph.lang.syntax import did_you_mean
+from omnigraph.spark.load.parts import Part
+from omnigraph.storage.lance.arrays import as_array
+from omnigraph.storage.lance.blobs import complete_rows
+from omnigraph.storage.lance.row_addresses import ADDRESS
+from omnigraph.storage.lance.staging.rows import with_hidden, write_rows
+from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
 BYTES_AT_ONCE: Final = 128 << 20
 """Whole rows that are held while they are written: a bucket has many more than fit into memory
@@ -84,10 +84,6 @@ def write_assigned(
 
     Returns the files that hold them, and which of the rows were written.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     written: list[Any] = []
     masks: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=bool)]
     step = rows_at_once(source.schema)
@@ -108,9 +104,6 @@ def write_assigned(
 
 def _unchanged(rows: pa.Table, given: pa.Table, names: Sequence[str]) -> np.ndarray[Any, Any]:
     """Which rows have the values that were expected."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     same = np.ones(rows.num_rows, dtype=bool)
     for name in names:
         equal = pc.equal(rows[name], given[name])
@@ -121,8 +114,6 @@ def _unchanged(rows: pa.Table, given: pa.Table, names: Sequence[str]) -> np.ndar
 
 def rows_at_once(schema: pa.Schema) -> int:
     """Rows of a table that fit into memory together."""
-    import pyarrow as pa
-
     width = 0
     for field in schema:
         fixed = pa.types.is_fixed_size_list(field.type)

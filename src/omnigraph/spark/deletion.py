@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from omnigraph.ids import new_ulid
-from omnigraph.spark.shares import open_store
+import numpy as np
+
+from omnigraph.model.ids import new_ulid
+from omnigraph.spark.load.partitions import open_store
 from omnigraph.spark.tasks import Tasks
+from omnigraph.storage.lance.staging.rows import FRAGMENT_SHIFT, delete_addresses
+from omnigraph.storage.lance.tables import PinnedTable, TableRef
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.staging import FRAGMENT_SHIFT, delete_addresses
-from omnigraph.storage.tables import PinnedTable, TableRef
-
-if TYPE_CHECKING:
-    import numpy as np
+from omnigraph.storage.objects.obstore_store import open_objects
 
 DRIVER_ROWS_MAX: Final = 2_000_000
 """Up to here a job would cost more than the work: some tenths of a second for a million rows."""
@@ -41,8 +40,6 @@ def delete_replaced(
 
     ``prefix`` is where objects may lie that tasks read.
     """
-    import numpy as np
-
     if sum(len(part) for part in addresses) <= DRIVER_ROWS_MAX:
         return delete_addresses(table, addresses)
     every = np.sort(np.concatenate(addresses))
@@ -65,8 +62,6 @@ def delete_replaced(
 
 def delete_rows(task: DeletionTask) -> tuple[dict[int, Any], list[int]]:
     """Carry one task out."""
-    import numpy as np
-
     store = open_store(task.graph_uri)
     addresses = np.frombuffer(store.objects.get(task.path), dtype=np.uint64)
     return delete_addresses(store.open(task.ref), [addresses])

@@ -10,10 +10,10 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from omnigraph.catalog.repository import Repository
 from omnigraph.errors import OmnigraphError
-from omnigraph.manifest.repository import Repository
-from omnigraph.spark.check import Checked
-from omnigraph.spark.stage import Site, Staged
+from omnigraph.spark.load.check import Checked
+from omnigraph.spark.load.stage import Site, Staged
 
 log = logging.getLogger("omnigraph.spark")
 

@@ -11,18 +11,23 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput, OmnigraphError
-from omnigraph.manifest.repository import Repository
-from omnigraph.spark.frames import has_frames
-from omnigraph.spark.session import is_available
-from omnigraph.write.blobs import BlobPolicy
-from omnigraph.write.committing import Attempt
-from omnigraph.write.load import LoadSpec, OneLoad, Progress
-from omnigraph.write.merge_engine import ChooseEngine, InProcess, MergeEngine
-from omnigraph.write.sources import find_files
+from omnigraph.ingest.load import LoadSpec, OneLoad, Progress
+from omnigraph.ingest.sources import find_files
+from omnigraph.merge.engine import ChooseEngine, InProcess, MergeEngine
+from omnigraph.prepare.blob_policy import BlobPolicy
+from omnigraph.prepare.committer import Attempt
+from omnigraph.spark.load.driver import SparkLoad
+from omnigraph.spark.load.frames import has_frames
+from omnigraph.spark.merge import SparkMerge
+from omnigraph.spark.quarantine import QuarantiningLoad
+from omnigraph.spark.session.installed import is_available
+from omnigraph.spark.session.session import session
+from omnigraph.spark.tasks import SparkTasks
 
 if TYPE_CHECKING:
-    from omnigraph.spark.tasks import SparkTasks, Step
+    from omnigraph.spark.tasks import Step
 
 Engine = Literal["auto", "spark", "local"]
 ENGINES: Final[tuple[str, ...]] = get_args(Engine)
@@ -53,8 +58,6 @@ def merge_engine(repository: Repository, engine: str | None) -> ChooseEngine:
     named = _known(engine or "auto")
 
     def choose(touched: int) -> MergeEngine:
-        from omnigraph.spark.merge import SparkMerge
-
         large = touched > AUTO_MERGE_ROWS_MIN and is_available()
         if named == "spark" or (named == "auto" and large):
             return SparkMerge(repository, start_tasks())
@@ -75,9 +78,6 @@ def open_load(
     spec: LoadSpec, start: Attempt, blobs: BlobPolicy, *, for_new_branch: bool
 ) -> OneLoad:
     """A load on the Spark session of this process, which is started if there is none."""
-    from omnigraph.spark.load import SparkLoad
-    from omnigraph.spark.quarantine import QuarantiningLoad
-
     tasks = start_tasks(spec.progress)
     opened = partial(SparkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch)
     if spec.quarantine is None:
@@ -87,9 +87,6 @@ def open_load(
 
 def start_tasks(progress: Callable[[Progress], None] | None = None) -> SparkTasks:
     """Tasks on the session of this process, which is started if there is none."""
-    from omnigraph.spark.session import session
-    from omnigraph.spark.tasks import SparkTasks
-
     return SparkTasks(session(), _steps(progress))
 
 

@@ -9,26 +9,28 @@ target when all of them are done.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import AlreadyExists, InvalidInput, NotAvailable
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.read.export import batch_rows, chosen_types, encode_rows
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.spark.instants import for_outside
-from omnigraph.spark.shares import fragment_groups, open_table
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.model.ids import new_ulid
+from omnigraph.snapshots.export import batch_rows, chosen_types, encode_rows
+from omnigraph.spark.exchange_types import for_outside
+from omnigraph.spark.load.partitions import fragment_groups, open_table
 from omnigraph.spark.tasks import Tasks
-from omnigraph.storage.tables import TableRef
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.storage.lance.tables import TableRef
 
 ExportFormat = Literal["ndjson", "parquet", "csv"]
 FORMATS: Final[tuple[str, ...]] = get_args(ExportFormat)
@@ -155,8 +157,6 @@ def write_file(task: ExportTask) -> int:
 
 
 def _write_ndjson(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
-    import pyarrow as pa
-
     rows = 0
     with open(path, "wb") as out:
         for batch in batches:
@@ -167,8 +167,6 @@ def _write_ndjson(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], pat
 
 
 def _write_parquet(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
-    import pyarrow.parquet as pq
-
     rows, writer = 0, None
     for batch in _plain(owner, batches):
         writer = writer or pq.ParquetWriter(path, batch.schema)
@@ -180,8 +178,6 @@ def _write_parquet(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], pa
 
 
 def _write_csv(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
-    from pyarrow import csv
-
     rows, writer = 0, None
     for batch in _plain(owner, batches):
         found = _spelled(batch)
@@ -195,8 +191,6 @@ def _write_csv(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: 
 
 def _plain(owner: NodeType | EdgeType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Batches as tables that a load reads back: the ends of edges as `from` and `to`."""
-    import pyarrow as pa
-
     for batch in batches:
         table = pa.Table.from_batches([batch]).drop_columns(["_rowid"])
         names = [owner.shown_name(name) for name in table.column_names]
@@ -205,10 +199,6 @@ def _plain(owner: NodeType | EdgeType, batches: Iterator[pa.RecordBatch]) -> Ite
 
 def _spelled(table: pa.Table) -> pa.Table:
     """Lists as JSON texts, times as ISO texts: what a load of CSV reads as the declared type."""
-    import json
-
-    import pyarrow as pa
-
     columns: dict[str, Any] = {}
     for name in table.column_names:
         column = table[name]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from omnigraph.commit.renewal import Renewal
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.objects.store import ObjectStore
 from omnigraph.storage.paths import STAGING_PREFIX
+from omnigraph.transaction.heartbeat import Renewal
 
 log = logging.getLogger("omnigraph.spark")
 

@@ -11,15 +11,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput
-from omnigraph.manifest.repository import Repository
-from omnigraph.spark.session import is_available
-from omnigraph.spark.shares import fragment_groups, open_table
-from omnigraph.storage.columns import ColumnChange, Fill, Filled, fill_fragments, fill_here
-from omnigraph.storage.compaction import Piece, plan_pieces, rewrite_piece, rewrite_pieces
-from omnigraph.storage.indexing import Build, IndexSpec, build_here, build_part, join_parts
-from omnigraph.storage.tables import PinnedTable, TableRef
-from omnigraph.write.optimize import Rewrite
+from omnigraph.maintenance.optimize import Rewrite
+from omnigraph.spark.engine import start_tasks
+from omnigraph.spark.load.partitions import fragment_groups, open_table
+from omnigraph.spark.session.installed import is_available
+from omnigraph.storage.lance.staging.columns import (
+    ColumnChange,
+    Fill,
+    Filled,
+    fill_fragments,
+    fill_here,
+)
+from omnigraph.storage.lance.staging.compaction import (
+    Piece,
+    plan_pieces,
+    rewrite_piece,
+    rewrite_pieces,
+)
+from omnigraph.storage.lance.staging.indexes import (
+    Build,
+    IndexSpec,
+    build_here,
+    build_part,
+    join_parts,
+)
+from omnigraph.storage.lance.tables import PinnedTable, TableRef
 
 ENGINES: Final = ("local", "spark")
 DRIVER_ROWS_MAX: Final = 1 << 20
@@ -67,8 +85,6 @@ def index_builder(repository: Repository, engine: str) -> Build:
         rows = sum(table.fragments[number].physical_rows for number in fragment_ids)
         if _stays_here(engine, rows, AUTO_INDEX_ROWS_MIN) or spec.kind not in DIVIDED_KINDS:
             return build_here(table, spec, fragment_ids)
-        from omnigraph.spark.engine import start_tasks
-
         uri = repository.location.uri
         groups = fragment_groups(table, DRIVER_ROWS_MAX, fragment_ids)
         specs = [IndexTask(uri, table.ref, spec, group) for group in groups]
@@ -89,8 +105,6 @@ def column_filler(repository: Repository, engine: str) -> Fill:
     def fill(table: PinnedTable, wanted: Sequence[ColumnChange]) -> Filled:
         if _stays_here(engine, table.rows, AUTO_FILL_ROWS_MIN):
             return fill_here(table, wanted)
-        from omnigraph.spark.engine import start_tasks
-
         uri = repository.location.uri
         groups = fragment_groups(table, DRIVER_ROWS_MAX)
         specs = [FillTask(uri, table.ref, tuple(wanted), group) for group in groups]
@@ -115,8 +129,6 @@ def rewriter(repository: Repository, engine: str) -> Rewrite:
     def rewrite(table: PinnedTable) -> list[Piece]:
         if table.rows <= DRIVER_ROWS_MAX:
             return rewrite_pieces(table)
-        from omnigraph.spark.engine import start_tasks
-
         uri = repository.location.uri
         specs = [RewriteTask(uri, table.ref, work) for work in plan_pieces(table)]
         return start_tasks().run("joining files", carry_out, specs)

@@ -13,33 +13,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.commit.prepared import PreparedTable, PreparedWrite, WriteInfo
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import TablePin
 from omnigraph.constraints import Report
 from omnigraph.constraints.edges import ends
 from omnigraph.constraints.rows import check_required, check_values
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.rows import TablePin
-from omnigraph.read.delta import Side
-from omnigraph.schema import EdgeType, NodeType
+from omnigraph.lang.schema import EdgeType, NodeType
+from omnigraph.merge.conflicts import VIOLATIONS_MAX
+from omnigraph.merge.content import TypeMerge
+from omnigraph.merge.contested import Composed, Decided, Decider, MergeRules
+from omnigraph.merge.engine import Composition, type_image
+from omnigraph.merge.merged_rows import alternatives, compose, known_rows, pieces
+from omnigraph.model.ids import new_ulid
+from omnigraph.prepare.preparer import Preparer, has_effect
+from omnigraph.snapshots.entity_delta import Side
 from omnigraph.spark.deletion import delete_replaced
 from omnigraph.spark.discard import remove_files
 from omnigraph.spark.intent import Intent
-from omnigraph.spark.plan import one_report
-from omnigraph.spark.shares import open_store, packed, unpacked
+from omnigraph.spark.load.check_plan import one_report
+from omnigraph.spark.load.partitions import open_store, packed, unpacked
 from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance.row_addresses import addresses
+from omnigraph.storage.lance.staging.rows import stage_fragments, with_hidden, write_rows
+from omnigraph.storage.lance.tables import TableRef
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import open_objects
-from omnigraph.storage.places import addresses
-from omnigraph.storage.staging import stage_fragments, with_hidden, write_rows
-from omnigraph.storage.tables import TableRef
-from omnigraph.write.changes import Preparer, has_effect
-from omnigraph.write.composing import alternatives, compose, known_rows, pieces
-from omnigraph.write.conflicts import VIOLATIONS_MAX
-from omnigraph.write.deciding import Composed, Decided, Decider, MergeRules
-from omnigraph.write.merge_engine import Composition, type_image
-from omnigraph.write.merging import TypeMerge
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteInfo
 
 if TYPE_CHECKING:
     import pyarrow as pa

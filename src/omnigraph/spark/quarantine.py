@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from omnigraph.errors import AlreadyExists, ConstraintViolation, InvalidData, KeyConflict
-from omnigraph.ids import new_ulid
-from omnigraph.spark.load import SparkLoad
-from omnigraph.spark.parts import Part
-from omnigraph.write.committing import Attempt, Committer, WriteOptions
-from omnigraph.write.load import LoadResult
-from omnigraph.write.sources import opened
+from omnigraph.ingest.load import LoadResult
+from omnigraph.ingest.sources import opened
+from omnigraph.model.ids import new_ulid
+from omnigraph.prepare.committer import Attempt, Committer, WriteOptions
+from omnigraph.spark.load.driver import SparkLoad
+from omnigraph.spark.load.parts import Part
 
 RECORDS_MAX: Final = 1_000_000
 """More bad records than this are no accident: the load is refused."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, NotAvailable
-from omnigraph.spark.session import is_connect
-from omnigraph.write.load import LoadResult, Mode
+from omnigraph.ingest.load import LoadResult, Mode
+from omnigraph.spark.session.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,12 +18,13 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+import pyarrow as pa
+
 from omnigraph.errors import InvalidInput, OmnigraphError, SparkFailure, SparkStalled
-from omnigraph.ids import new_ulid
-from omnigraph.spark.session import is_connect, parallelism
+from omnigraph.model.ids import new_ulid
+from omnigraph.spark.session.session import is_connect, parallelism
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 STALL_VARIABLE: Final = "OMNIGRAPH_SPARK_STALL_SECONDS"
@@ -244,8 +245,6 @@ def _each(
 
 def answer_batch(number: int, act: Callable[[], Any]) -> pa.RecordBatch:
     """What a task answers, as a row of ``RESULT_SCHEMA``."""
-    import pyarrow as pa
-
     try:
         answer = pickle.dumps((True, act()))
     except OmnigraphError as error:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from omnigraph.errors import UnsupportedLocation
-from omnigraph.frozen import frozen
 
 Scheme = Literal["file", "s3", "memory"]
 
@@ -37,7 +37,7 @@ _REMEDIES = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Location:
     """An absolute place for a graph or a part of it.
 

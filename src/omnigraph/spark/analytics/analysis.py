@@ -13,20 +13,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from omnigraph.argument_types import checked_methods
+import pyarrow as pa
+
+from omnigraph.catalog.rows import Commit
 from omnigraph.errors import InvalidInput
-from omnigraph.manifest.rows import Commit
-from omnigraph.schema import NodeType
+from omnigraph.lang.schema import NodeType
+from omnigraph.model.arguments import checked_methods
 from omnigraph.spark.analytics.network import Network, Selection
 from omnigraph.spark.analytics.save import save
 from omnigraph.spark.analytics.scratch import Scratch, ScratchArea
 from omnigraph.spark.analytics.sweeps import Computed
 from omnigraph.spark.assign import Assigned, Assignment, require_assignable
-from omnigraph.spark.parts import Part
+from omnigraph.spark.load.parts import Part
+from omnigraph.spark.session.session import session
 from omnigraph.spark.tasks import Tasks
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 TOP_ROWS_MAX: Final = 100
@@ -49,8 +51,6 @@ class NameTask:
 
 def name_block(task: NameTask) -> tuple[list[int], list[tuple[Any, ...]]]:
     """Leave the result of a block; answers the rows per type, and its first rows by value."""
-    import pyarrow as pa
-
     names = task.scratch.get_table(f"names/{task.block}")
     columns = {
         name: _marked(task.scratch.get(f"{place}/{task.block}")["values"], task.marks.get(name))
@@ -69,8 +69,6 @@ def name_block(task: NameTask) -> tuple[list[int], list[tuple[Any, ...]]]:
 
 
 def _marked(values: Any, mark: Any) -> pa.Array:
-    import pyarrow as pa
-
     return pa.array(values) if mark is None else pa.array(values, mask=values == mark)
 
 
@@ -164,8 +162,6 @@ class Analysis:
 
     def table(self) -> pa.Table:
         """All values as one Arrow table: ``type``, ``id`` and the columns of the algorithm."""
-        import pyarrow as pa
-
         return pa.concat_tables([self._empty(), *self._tables()])
 
     def save(self, target: str | os.PathLike[str]) -> None:
@@ -174,8 +170,6 @@ class Analysis:
 
     def frame(self, spark: SparkSession | None = None) -> DataFrame:
         """The same as a DataFrame, which stays when the analysis is closed."""
-        from omnigraph.spark.session import session
-
         spark = spark or session()
         read, schema = _reader(self._scratch, self._addresses()), self._schema_text()
         partitions = max(len(self._pieces), 1)
@@ -261,8 +255,6 @@ def _order(row: Sequence[Any], descending: bool) -> tuple[Any, ...]:
 
 
 def _named(name: str, table: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
     return table.add_column(0, "type", pa.repeat(pa.scalar(name), table.num_rows))
 
 

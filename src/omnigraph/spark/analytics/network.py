@@ -14,23 +14,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints.edges import ends
 from omnigraph.errors import InvalidInput
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import DST, SRC, EdgeType, NodeType
+from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.spark.analytics.scratch import Scratch
-from omnigraph.spark.exchange import BUCKETS_MAX, Shelf, Shelving, bucket_paths, read_bucket
-from omnigraph.spark.shares import fragment_groups, open_table
+from omnigraph.spark.load.partitions import fragment_groups, open_table
+from omnigraph.spark.load.shuffle import BUCKETS_MAX, Shelf, Shelving, bucket_paths, read_bucket
 from omnigraph.spark.tasks import Tasks
-from omnigraph.storage.arrays import as_array
-from omnigraph.storage.tables import TableRef
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
+from omnigraph.storage.lance.arrays import as_array
+from omnigraph.storage.lance.tables import TableRef
 
 EDGES_PER_BLOCK: Final = 2 << 20
 """Some hundred megabytes as strings on their way, sixteen bytes each as numbers."""
@@ -118,8 +118,6 @@ class Network:
 
     def links(self, block: int, *, undirected: bool = False, reverse: bool = False) -> Links:
         """The edges into a block: from ``other``, which is read, to ``own``, which is written."""
-        import numpy as np
-
         kinds = ("in", "out") if undirected else ("out",) if reverse else ("in",)
         found = [self.scratch.get(f"{kind}/{block}") for kind in kinds]
         weights = [part[WEIGHT] for part in found]
@@ -231,9 +229,6 @@ def shelve_rows(task: ReadTask) -> Shelf:
 
 def _weights(edge: EdgeType, name: str, rows: pa.Table) -> pa.Array:
     """Weights as floats (the nearest, for large whole numbers): all there, finite, not negative."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     found = as_array(rows[name].cast(pa.float64(), safe=False))
     usable = pc.and_(pc.is_finite(found), pc.greater_equal(found, 0.0))
     if found.null_count or not pc.all(usable).as_py():
@@ -247,9 +242,6 @@ def _weights(edge: EdgeType, name: str, rows: pa.Table) -> pa.Array:
 
 def number_block(task: BlockTask) -> Numbered:
     """Sort the ids of a block; divide the edges that end here by their source."""
-    import numpy as np
-    import pyarrow as pa
-
     tables = read_bucket(task.scratch.objects, task.paths)
     names = [_sorted_ids(tables.get(key)) for key in task.selection.node_keys]
     kinds = np.repeat(np.arange(len(names), dtype=np.int16), [len(ids) for ids in names])
@@ -270,9 +262,6 @@ def number_block(task: BlockTask) -> Numbered:
 
 def link_block(task: BlockTask) -> Linked:
     """The edges that begin here, with both ends as numbers; divided by the block they end in."""
-    import numpy as np
-    import pyarrow as pa
-
     tables = read_bucket(task.scratch.objects, task.paths)
     known = task.scratch.get_table(f"names/{task.block}")
     kinds = known["type"].to_numpy()
@@ -313,9 +302,6 @@ def arrange_block(task: BlockTask) -> None:
 
 
 def _sorted_ids(table: pa.Table | None) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if table is None:
         return pa.array([], pa.string())
     ids = as_array(table["id"])
@@ -324,8 +310,6 @@ def _sorted_ids(table: pa.Table | None) -> pa.Array:
 
 def _range(kinds: np.ndarray[Any, Any], kind: int) -> tuple[int, int]:
     """Where the ids of one type begin in a block, and how many there are."""
-    import numpy as np
-
     first, last = np.searchsorted(kinds, [kind, kind + 1])
     return int(first), int(last - first)
 
@@ -334,9 +318,6 @@ def _placed(
     selection: Selection, names: Sequence[pa.Array], rows: pa.Table, node_key: str, column: str
 ) -> tuple[pa.Table, np.ndarray[Any, Any]]:
     """Edges of which one end is here, and its place; ends outside the selection are left out."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     if node_key not in selection.node_keys:
         return rows.slice(0, 0), np.zeros(0, dtype=np.int64)
     number = selection.node_keys.index(node_key)
@@ -349,16 +330,12 @@ def _placed(
 
 def _links(own: np.ndarray[Any, Any], other: np.ndarray[Any, Any], rows: pa.Table) -> Links:
     """In an order that depends on the numbers (and weights) alone."""
-    import numpy as np
-
     weight = rows[WEIGHT].to_numpy() if WEIGHT in rows.column_names else None
     order = np.lexsort((other, own) if weight is None else (weight, other, own))
     return Links(own[order], other[order], None if weight is None else weight[order])
 
 
 def _no_links(selection: Selection) -> Links:
-    import numpy as np
-
     none = np.zeros(0, dtype=np.int64)
     return Links(none, none, np.zeros(0) if selection.weight else None)
 

@@ -9,11 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
+
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints.edges import ends
 from omnigraph.errors import EntityNotFound, InvalidInput
-from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.snapshot import SnapshotPins
-from omnigraph.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.ingest.tabular import find_type
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.lang.syntax import did_you_mean
 from omnigraph.spark.analytics.analysis import Analysis, Facts, Write
 from omnigraph.spark.analytics.degrees import degrees
 from omnigraph.spark.analytics.distances import distances
@@ -23,9 +27,8 @@ from omnigraph.spark.analytics.pagerank import pagerank
 from omnigraph.spark.analytics.scratch import ScratchArea
 from omnigraph.spark.analytics.sweeps import Computed, Settings
 from omnigraph.spark.analytics.triangles import triangles
+from omnigraph.spark.load.shuffle import bucket_of
 from omnigraph.spark.tasks import InProcess, Tasks
-from omnigraph.syntax import did_you_mean
-from omnigraph.write.tabular import find_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +202,6 @@ def _settings(network: Network, request: Request) -> Settings:
 
 def _located(network: Network, names: Sequence[str]) -> dict[int, tuple[int, ...]]:
     """The places of nodes that were named by id, or by type and id (``Person:ana``)."""
-    import pyarrow as pa
-
-    from omnigraph.spark.exchange import bucket_of
-
     found: dict[int, list[int]] = {}
     for name in names:
         kinds, places = range(len(network.selection.nodes)), 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.parquet as pq
+from pyarrow import csv
+
 from omnigraph.errors import AlreadyExists, InvalidInput
-from omnigraph.ids import new_ulid
+from omnigraph.model.ids import new_ulid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,12 +44,8 @@ def save(tables: Iterator[pa.Table], schema: pa.Schema, target: str | os.PathLik
 
 def _writer(path: str, suffix: str, schema: pa.Schema) -> Any:
     if suffix == ".parquet":
-        import pyarrow.parquet as pq
-
         return pq.ParquetWriter(path, schema)
     if suffix == ".csv":
-        from pyarrow import csv
-
         return csv.CSVWriter(path, schema)
     return _Lines(path)
 
@@ -63,8 +63,6 @@ class _Lines:
         self._out.close()
 
     def write_table(self, table: pa.Table) -> None:
-        import json
-
         for batch in table.to_batches():
             for row in batch.to_pylist():
                 self._out.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.ids import new_ulid
-from omnigraph.manifest.repository import Repository
+import numpy as np
+
+from omnigraph.catalog.repository import Repository
+from omnigraph.model.ids import new_ulid
 from omnigraph.spark.intent import Intent
-from omnigraph.spark.shares import packed, unpacked
+from omnigraph.spark.load.partitions import packed, unpacked
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import ObjectStore
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 Arrays = dict[str, Any]
@@ -51,8 +53,6 @@ class Scratch:
 
     def vector(self, name: str, blocks: int) -> np.ndarray[Any, Any]:
         """The pieces of all blocks as one array."""
-        import numpy as np
-
         return np.concatenate([self.get(f"{name}/{b}")["values"] for b in range(blocks)])
 
     def put_table(self, name: str, table: pa.Table) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from omnigraph.catalog.rows import Commit
 from omnigraph.embed.provider import Provider
+from omnigraph.engine.engine import Reader
 from omnigraph.errors import EmbeddingFailure, InvalidInput
-from omnigraph.manifest.rows import Commit
-from omnigraph.read.delta import State
-from omnigraph.read.engine import Reader
+from omnigraph.snapshots.entity_delta import State
 from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.assign import Assigned, Assignment
 from omnigraph.spark.embedding.targets import (
@@ -32,8 +32,8 @@ from omnigraph.spark.embedding.tasks import (
     embed_unit,
 )
 from omnigraph.spark.intent import Intent
-from omnigraph.spark.parts import Part
-from omnigraph.spark.shares import fragment_groups
+from omnigraph.spark.load.partitions import fragment_groups
+from omnigraph.spark.load.parts import Part
 from omnigraph.spark.tasks import Tasks
 
 ROWS_PER_PLACE: Final = 1 << 20

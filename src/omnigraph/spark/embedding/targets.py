@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.rows import Commit
+from omnigraph.engine.engine import Reader
 from omnigraph.errors import HistoryReclaimed, InvalidInput, NotFound
-from omnigraph.manifest.rows import Commit
-from omnigraph.read.delta import State, paired_types, type_delta
-from omnigraph.read.engine import Reader
-from omnigraph.schema import AcceptedSchema, NodeType
-from omnigraph.storage.locating import membership
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.lang.schema import AcceptedSchema, NodeType
+from omnigraph.snapshots.entity_delta import State, paired_types, type_delta
+from omnigraph.storage.lance.lookup import membership
 
 KIND: Final = "embed"
 TARGETS: Final = "embed"
@@ -106,8 +106,6 @@ def find_stale(
 def _changed(
     reader: Reader, old: State, made: State, new: State, owner: NodeType, target: Target
 ) -> set[str]:
-    import pyarrow.compute as pc
-
     keys = next(p for p in paired_types(old.snapshot, new.snapshot) if p[1] == owner.key)
     if keys[0] is None or owner.key not in made.snapshot.pins:
         return set()
@@ -126,9 +124,6 @@ def _changed(
 
 
 def _of(rows: pa.Table, ids: list[str]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return rows.filter(pc.is_in(rows["id"], value_set=pa.array(ids, pa.string())))
 
 

@@ -6,17 +6,17 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.embed.provider import Provider, checked_unit
 from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.embedding.targets import Target, TypeTargets
-from omnigraph.spark.shares import open_table
-from omnigraph.storage.locating import membership
-from omnigraph.storage.tables import PinnedTable, TableRef
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from omnigraph.spark.load.partitions import open_table
+from omnigraph.storage.lance.lookup import membership
+from omnigraph.storage.lance.tables import PinnedTable, TableRef
 
 TEXTS_PER_UNIT: Final = 1_024
 """Nodes whose vectors are kept together: what a run that dies loses, per core."""
@@ -48,9 +48,6 @@ class Place:
 
     def rows(self, columns: Sequence[str]) -> pa.Table:
         """The nodes that need a vector, in the order they are stored."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         found = self.table().scan(columns, self.condition, fragment_ids=self.fragment_ids)
         if not self.without:
             return found
@@ -76,8 +73,6 @@ class Unit:
         return f"vectors/{hashlib.sha256(what.encode()).hexdigest()[:24]}"
 
     def rows(self) -> pa.Table:
-        import pyarrow as pa
-
         wanted = self.place.wanted
         columns = ["id", *wanted.sources, *(target.property for target in wanted.targets)]
         if self.ids:
@@ -127,8 +122,6 @@ def embed_unit(task: EmbedTask) -> Embedded:
 
 def _vectors(task: EmbedTask, target: Target, rows: pa.Table) -> tuple[pa.Array, int]:
     """The vectors of one property: made where they are asked for, otherwise as they were."""
-    import pyarrow as pa
-
     texts, vectors = rows[target.source].to_pylist(), rows[target.property].to_pylist()
     stale = task.unit.stale.get(target.property, frozenset())
     wanted = []

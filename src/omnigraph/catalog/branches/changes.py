@@ -1,0 +1,191 @@
+"""Changing the registry of branches: creating, forgetting, protecting.
+
+Creating makes the ref first and the row second: the row makes the branch exist. Deleting drops the
+row first, which makes the branch go away for everybody; files follow. Each change is decided on the
+registry it was checked against, so that no branch or tag can come to depend on one that went away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from omnigraph.catalog.branches.registry import (
+    Branch,
+    all_branches,
+    check_new_name,
+    get_branch,
+    is_protected,
+    protection_id,
+)
+from omnigraph.catalog.branches.tags import all_tags
+from omnigraph.catalog.format import INTERNAL_VERSION, internal_version
+from omnigraph.catalog.history.horizon import is_kept, raise_horizon, reclaimed
+from omnigraph.catalog.migrations.legacy import Lineage
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.publisher import back_off
+from omnigraph.catalog.references import resolve
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Kind, Row
+from omnigraph.catalog.state import ManifestState
+from omnigraph.errors import BranchInUse, BranchProtected, Contention, InvalidInput, ReadSetConflict
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance.errors import TableNotFound
+from omnigraph.storage.lance.tables import TableRef
+from omnigraph.storage.thread_queues import queue
+
+REGISTER_ATTEMPTS_MAX = 50
+
+Change = Callable[[ManifestState], Publication | None]
+"""From the state of the registry to a publication; None when there is nothing to do."""
+
+
+def create_branch(
+    repository: Repository, name: str, from_: str = MAIN, actor: str | None = None
+) -> Branch:
+    """Fork a branch at a branch, a commit or a tag. Tables are forked later, by first writes."""
+    name = check_new_name(repository.main.current(), name)
+    start = resolve(repository, from_)
+    source = start.branch
+    forked_at = start.manifest_version
+    branch = Branch(name, new_ulid(), source.incarnation, start.commit_id, forked_at, actor)
+    hit("branch.before_ref")
+    ref = TableRef(MANIFEST_PATH, source.ref, start.manifest_version)
+    try:
+        repository.tables.fork(ref, branch.incarnation)
+    except TableNotFound as error:
+        raise reclaimed(repr(from_), start.commit_id) from error
+    hit("branch.after_ref")
+    _bring_on(repository, branch, source, ref)
+    _take_over_horizon(repository, branch, source, ref)
+    register_branch(repository, branch, source)
+    hit("branch.after_row")
+    if not is_still_kept(repository, source, ref.version, branch.to_row().object_id):
+        forget_branch(repository, name)  # a cleanup did not see it; the next one takes its ref
+        raise reclaimed(repr(from_), start.commit_id)
+    return branch
+
+
+def _bring_on(repository: Repository, branch: Branch, source: Branch, ref: TableRef) -> None:
+    """Give a fork of an older version the current format; nobody knows it yet.
+
+    No older program kept its commits for it: they are those of the source, up to the fork.
+    """
+    if internal_version(repository.tables.open(ref)) == INTERNAL_VERSION:
+        return
+    timeline = repository.manifest(source).current().timeline
+    commits = timeline.read_commits(range(timeline.commits.until(ref.version)))
+    repository.migrator(branch, Lineage(source.name, tuple(commits))).migrate()
+
+
+def _take_over_horizon(
+    repository: Repository, branch: Branch, source: Branch, ref: TableRef
+) -> None:
+    """Let a fork of an older version know what was cleaned up of the source since."""
+    state = repository.manifest(source).current()
+    if not state.horizon or ref.version >= state.version:
+        return
+    manifest = repository.manifest(branch)
+    horizon = min(state.horizon, ref.version)
+    if manifest.current().horizon < horizon:
+        raise_horizon(manifest, branch, horizon)
+
+
+def is_still_kept(repository: Repository, branch: Branch, version: int, held: str) -> bool:
+    """Whether a state that was just registered, in the row ``held``, was not given up before.
+
+    Main's own horizon is in the state that registering made; another branch's has to be looked at.
+    """
+    manifest = repository.manifest(branch)
+    state = manifest.warm() if branch.ref is None else manifest.current()
+    return is_kept(repository.main.warm(), branch, state, version, held)
+
+
+def register_branch(repository: Repository, branch: Branch, source: Branch) -> None:
+    """Make a branch exist whose ref does, unless its name was taken or its source went away."""
+
+    def change(state: ManifestState) -> Publication:
+        check_new_name(state, branch.name)
+        get_branch(state, source.name)  # raises: it was deleted meanwhile
+        return Publication(branch.incarnation, MAIN, put=(branch.to_row(),))
+
+    change_registry(repository, change)
+
+
+def forget_branch(repository: Repository, name: str) -> Branch:
+    """Make a branch go away for everybody, unless something depends on it."""
+    hit("branch.before_delete")
+    forgotten: list[Branch] = []
+
+    def change(state: ManifestState) -> Publication:
+        forgotten[:] = [deletable(state, name)]
+        return Publication(new_ulid(), MAIN, drop=(forgotten[0].to_row().object_id,))
+
+    change_registry(repository, change)
+    hit("branch.after_forget")
+    return forgotten[0]
+
+
+def deletable(state: ManifestState, name: str) -> Branch:
+    """The branch of this name, unless something depends on it."""
+    if name == MAIN:
+        raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
+    branch = get_branch(state, name)
+    if is_protected(state, branch):
+        raise BranchProtected(f"branch {name!r} is protected", details={"branch": name})
+    children = [b.name for b in all_branches(state).values() if b.parent == branch.incarnation]
+    if children:
+        raise BranchInUse(
+            f"branch {name!r} cannot be deleted: {children[0]!r} was forked from it",
+            remedy=f"Delete {', '.join(children)} first.",
+            details={"branch": name, "descendants": children},
+        )
+    tags = [tag.name for tag in all_tags(state).values() if tag.branch == branch.incarnation]
+    if tags:
+        raise BranchInUse(
+            f"branch {name!r} cannot be deleted: the tag {tags[0]!r} keeps one of its commits",
+            remedy=f"Delete the tags {', '.join(tags)} first.",
+            details={"branch": name, "tags": tags},
+        )
+    return branch
+
+
+def protect_branch(
+    repository: Repository, name: str, *, protected: bool = True, merges_only: bool = False
+) -> None:
+    """Protect a branch from being deleted and reset, or lift the protection.
+
+    With ``merges_only`` nothing but merges may write to it.
+    """
+
+    def change(state: ManifestState) -> Publication:
+        object_id = protection_id(get_branch(state, name))
+        if not protected:
+            return Publication(new_ulid(), MAIN, drop=(object_id,))
+        row = Row(object_id, Kind.PROTECTION, {"merges_only": merges_only})
+        return Publication(new_ulid(), MAIN, put=(row,))
+
+    change_registry(repository, change)
+
+
+def change_registry(repository: Repository, change: Change) -> None:
+    """Publish a change of the registry that was decided on its current state, or decide again.
+
+    Threads of this process wait for each other; only other processes can be faster.
+    """
+    with queue(repository.location.uri, "registry").held():
+        for attempt in range(REGISTER_ATTEMPTS_MAX):
+            if attempt:
+                back_off(attempt)
+            state = repository.main.current()
+            publication = change(state)
+            if publication is None:
+                return
+            requirements = replace(publication.requirements, branches=state.registry)
+            try:
+                repository.main.publish_told(replace(publication, requirements=requirements))
+            except ReadSetConflict:
+                continue
+            return
+    raise Contention("too many branches and tags are being changed at once")

@@ -1,0 +1,184 @@
+"""Making a graph: all tables first, the manifest last.
+
+The graph exists from the moment its manifest does, and the manifest is created exclusively, with
+everything in it, in one step. A crash before that leaves tables that nothing refers to; the next
+``init`` at the same place simply gives its own tables other paths. Of two racing ``init``s the one
+whose manifest comes second has lost, and removes what it made.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from omnigraph.catalog.commit_text import check_text
+from omnigraph.catalog.format import stamp
+from omnigraph.catalog.history.commits import find_commit
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.rows import (
+    MAIN,
+    MANIFEST_PATH,
+    Commit,
+    Head,
+    Row,
+    TablePin,
+    manifest_schema,
+    rows_to_arrow,
+)
+from omnigraph.catalog.schemas import schema_id, schema_row
+from omnigraph.errors import GraphExists, OmnigraphError, OutcomeUnknown
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.model import outcome
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance.arrow_schema import table_schema
+from omnigraph.storage.lance.errors import AmbiguousOutcome, TableExists, TableNotFound
+from omnigraph.storage.lance.tables import operation_properties
+from omnigraph.storage.locations import Location
+from omnigraph.storage.objects.store import Durability, ObjectStore
+from omnigraph.storage.paths import table_path
+
+log = logging.getLogger("omnigraph.init")
+
+PURGED = "PURGED"
+"""An object at a path whose table was removed for good: a path is never used twice."""
+
+
+def create_graph(
+    location: Location,
+    schema: AcceptedSchema,
+    *,
+    actor: str | None = None,
+    objects: ObjectStore | None = None,
+    durability: Durability = "process",
+) -> Repository:
+    """Create a graph with this schema; refuses, and changes nothing, where one exists."""
+    check_text("actor", actor)
+    repository = Repository(location, objects=objects, durability=durability)
+    if repository.was_created():
+        raise _exists(location)
+    repository.objects.ensure_writable()
+    commit = Commit(
+        commit_id=new_ulid(),
+        branch=MAIN,
+        kind="init",
+        created_at_us=repository.clock.now_us(),
+        actor=actor,
+        schema_hash=schema_id(schema),
+    )
+    commit = replace(commit, operation_id=commit.commit_id)
+    made: list[str] = []
+    try:
+        hit("init.before_tables")
+        pins = [create_table(repository, t, commit.commit_id, made) for t in schema.types()]
+    except OmnigraphError:
+        discard_tables(repository, made)
+        raise
+    try:
+        hit("init.before_manifest")
+        _create_manifest(repository, schema, pins, commit)
+        hit("init.after_manifest")
+    except (TableExists, TableNotFound, AmbiguousOutcome) as failure:
+        if not _is_ours(location, objects, commit, failure):
+            discard_tables(repository, made)
+            raise _exists(location) from failure
+    except OmnigraphError:
+        discard_tables(repository, made)
+        raise
+    except BaseException:
+        _tell_whether_created(repository, commit)
+        raise
+    outcome.committed(commit.commit_id)
+    return Repository.open(location, objects=objects, durability=durability)
+
+
+def _tell_whether_created(repository: Repository, commit: Commit) -> None:
+    """After an interrupt: the graph may have been created just before it."""
+    try:
+        if find_commit(repository.main.current(), commit.commit_id) is not None:
+            outcome.committed(commit.commit_id)
+    except TableNotFound:
+        return
+    except BaseException:
+        outcome.undecided(commit.commit_id)
+
+
+def _is_ours(
+    location: Location, objects: ObjectStore | None, commit: Commit, failure: OmnigraphError
+) -> bool:
+    """After an unclear answer: whether the graph that is there now is the one we made."""
+    try:
+        found = Repository.open(location, objects=objects).main.current()
+    except OmnigraphError as second:
+        raise OutcomeUnknown(
+            f"it is not known whether the graph at {location.uri} was created: {failure.message}",
+            remedy="Look with `omnigraph snapshot`; if nothing is there, run init again.",
+        ) from second
+    return find_commit(found, commit.commit_id) is not None
+
+
+def create_table(
+    repository: Repository,
+    entity_type: NodeType | EdgeType,
+    operation_id: str,
+    made: list[str],
+    *,
+    kind: str = "init",
+    owner: str = MAIN,
+    suffix: str = "",
+) -> TablePin:
+    """The empty table of a type. Its path is noted in ``made``; nothing refers to it yet.
+
+    ``suffix`` tells a second table of one lifetime, on another branch, from the first.
+    """
+    properties = operation_properties(operation_id, kind)
+    columns = table_schema(entity_type)
+    try:
+        path = table_path(entity_type.key)
+        if kind != "init" and repository.objects.exists(f"{path}/{PURGED}"):
+            raise TableExists(f"{path} was used before")
+        table = repository.tables.create(path, columns, properties)
+    except (TableExists, TableNotFound):
+        # Another lifetime's, or left behind, or being made, or removed, by whoever races this one.
+        path = table_path(entity_type.key, f"{entity_type.incarnation}{suffix}")
+        table = repository.tables.create(path, columns, properties)
+    made.append(path)
+    hit("create.after_table")
+    creation = repository.tables.transaction(table.ref).uuid
+    return TablePin(
+        entity_type.key,
+        table.ref,
+        0,
+        entity_type.type_id,
+        entity_type.incarnation,
+        str(creation),
+        owner,
+    )
+
+
+def _create_manifest(
+    repository: Repository, schema: AcceptedSchema, pins: list[TablePin], commit: Commit
+) -> None:
+    rows: list[Row] = [schema_row(schema)]
+    for pin in pins:
+        rows += [pin.to_row(), pin.to_version_row()]
+    rows += [commit.to_row(), Head(commit.commit_id, schema_id(schema), MAIN).to_row()]
+    repository.tables.create(
+        MANIFEST_PATH,
+        manifest_schema(stamp(new_ulid())),
+        operation_properties(commit.commit_id, "init"),
+        rows_to_arrow(rows),
+    )
+
+
+def discard_tables(repository: Repository, made: list[str]) -> None:
+    """Remove tables that nothing refers to; a failure leaves unreferenced files, nothing else."""
+    for path in made:
+        try:
+            repository.objects.delete_prefix(path)
+        except OmnigraphError as error:
+            log.warning("could not remove %s, which is not used: %s", path, error.message)
+
+
+def _exists(location: Location) -> GraphExists:
+    return GraphExists(f"there is a graph at {location.uri} already", details={"uri": location.uri})

@@ -1,0 +1,193 @@
+"""Where the history of a branch is kept: commits, own and merged, and published versions, in order.
+
+History rows are many, and most questions need few of them. A timeline knows, of each row, only its
+place (the row id), the manifest version that made it and what it is about; the rows themselves are
+fetched by place when they are needed. Rows of history never change, so the timeline of a newer
+version is that of an older one and what came since.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from omnigraph.catalog.history.purged import PurgedPlaces
+from omnigraph.catalog.rows import Commit, Row, TablePin, history_schema, row_from_arrow
+from omnigraph.storage.lance.row_versions import CREATED
+from omnigraph.storage.lance.tables import PinnedTable
+
+PAGE_COMMITS: Final = 32
+PAGE_COMMITS_MAX: Final = 2_048
+"""Commits are read in pages that grow: whoever wants few pays for few, whoever wants all does not
+pay per page."""
+_COMMIT: Final = "graph_commit:"
+_VERSION: Final = "table_version:"
+_MERGED: Final = "merged_commit:"
+_MERGE: Final = "merge:"
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Some history rows in the order of the manifest versions that made them."""
+
+    versions: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """What each row is about: the id of a commit, or where a published version is."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def until(self, version: int) -> int:
+        """How many were made by this manifest version or an older one."""
+        return bisect_right(self.versions, version)
+
+    def newest(self, version: int) -> int | None:
+        """The row id of the newest at a manifest version; None when there was none yet."""
+        count = self.until(version)
+        return self.rows[count - 1] if count else None
+
+    def extended(self, found: Iterable[tuple[int, int, str]]) -> Track:
+        added = sorted(found)
+        return Track(
+            [*self.versions, *(version for version, _, _ in added)],
+            [*self.rows, *(row for _, row, _ in added)],
+            [*self.names, *(name for _, _, name in added)],
+        )
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The history rows of a manifest up to one version, by place."""
+
+    table: PinnedTable
+    commits: Track
+    types: Mapping[str, Track]
+    """Published versions by type key."""
+    purged: PurgedPlaces = field(default_factory=PurgedPlaces)
+    merged: Track = field(default_factory=Track)
+    """Commits that came with merges, by the manifest version that merged them."""
+    merges: Track = field(default_factory=Track)
+    """What is known of each merge beside its commit: of this branch, and of those merged."""
+
+    @property
+    def commit_ids(self) -> list[str]:
+        return self.commits.names
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The position of each commit, counted from the first."""
+        return {commit_id: at for at, commit_id in enumerate(self.commit_ids)}
+
+    def read_commits(self, positions: Sequence[int]) -> list[Commit]:
+        """The commits at these positions, in this order."""
+        rows = self._rows([self.commits.rows[at] for at in positions])
+        return [
+            Commit.from_row(row, self.commits.versions[at])
+            for row, at in zip(rows, positions, strict=True)
+        ]
+
+    @cached_property
+    def merged_places(self) -> dict[str, int]:
+        """The position of each merged commit in ``merged``."""
+        return {id: at for at, id in reversed(list(enumerate(self.merged.names)))}
+
+    def version_of(self, commit_id: str) -> int | None:
+        """The manifest version that brought a commit into this branch; None: it is not in it."""
+        if commit_id in self.places:
+            return self.commits.versions[self.places[commit_id]]
+        at = self.merged_places.get(commit_id)
+        return None if at is None else self.merged.versions[at]
+
+    def read_merged(self, positions: Sequence[int]) -> list[Commit]:
+        """The merged commits at these positions, each with the version it had where it was made."""
+        rows = self._rows([self.merged.rows[at] for at in positions])
+        return [Commit.from_row(row, row.table_version) for row in rows]
+
+    def knows(self, commit_id: str) -> bool:
+        """Whether a commit is part of this branch's history, own or merged."""
+        return commit_id in self.places or commit_id in self.merged_places
+
+    def find_merge(self, commit_id: str) -> Row | None:
+        """The row of a merge; None for other commits, and for merges that left none."""
+        if commit_id not in self._merge_places:
+            return None
+        return self._rows([self.merges.rows[self._merge_places[commit_id]]])[0]
+
+    @cached_property
+    def _merge_places(self) -> dict[str, int]:
+        return {id: at for at, id in enumerate(self.merges.names)}
+
+    def iterate_commits(self, positions: Sequence[int]) -> Iterator[Commit]:
+        """The same, read in pages as they are asked for."""
+        start, size = 0, PAGE_COMMITS
+        while start < len(positions):
+            yield from self.read_commits(positions[start : start + size])
+            start, size = start + size, min(size * 2, PAGE_COMMITS_MAX)
+
+    def newest(self, key: str, version: int) -> int | None:
+        """The row id of the newest published version of a type as of a manifest version."""
+        track = self.types.get(key)
+        return None if track is None else track.newest(version)
+
+    def read_pins(self, rows: Sequence[int]) -> dict[int, TablePin]:
+        """The published versions with these row ids."""
+        found = map(TablePin.from_row, self._rows(rows))
+        return {at: self.purged.corrected(pin) for at, pin in zip(rows, found, strict=True)}
+
+    def pins_at(self, version: int) -> dict[str, TablePin]:
+        """The newest published version of every type as of a manifest version."""
+        places = {key: self.newest(key, version) for key in sorted(self.types)}
+        found = self.read_pins([row for row in places.values() if row is not None])
+        return {key: found[row] for key, row in places.items() if row is not None}
+
+    def _rows(self, row_ids: Sequence[int]) -> list[Row]:
+        if not row_ids:
+            return []
+        found: list[dict[str, Any]] = self.table.take(row_ids, history_schema().names).to_pylist()
+        return [row_from_arrow(record) for record in found]
+
+
+def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeline:
+    """The timeline at this version of a manifest; reads only what ``earlier`` does not know."""
+    condition, fragments = None, None
+    if earlier is not None:
+        condition = f"{CREATED} > {earlier.table.ref.version}"
+        known = {_files(fragment) for fragment in earlier.table.fragments.values()}
+        fragments = [f for f, m in table.fragments.items() if _files(m) not in known]
+    wanted = ["object_id", "table_version", CREATED]
+    found = table.scan(wanted, condition, with_row_id=True, fragment_ids=fragments)
+    commits: list[tuple[int, int, str]] = []
+    merged: list[tuple[int, int, str]] = []
+    merges: list[tuple[int, int, str]] = []
+    types: dict[str, list[tuple[int, int, str]]] = {}
+    columns = (found[name].to_pylist() for name in (*wanted, "_rowid"))
+    for object_id, stated, version, row in zip(*columns, strict=True):
+        if object_id.startswith(_COMMIT):
+            # A commit that was recorded elsewhere before states the version it was made in.
+            commits.append((stated or version, row, object_id.removeprefix(_COMMIT)))
+        elif object_id.startswith(_VERSION):
+            _, kind, name, where = object_id.split(":", 3)
+            types.setdefault(f"{kind}:{name}", []).append((version, row, where))
+        elif object_id.startswith(_MERGED):
+            merged.append((version, row, object_id.removeprefix(_MERGED)))
+        elif object_id.startswith(_MERGE):
+            merges.append((version, row, object_id.removeprefix(_MERGE)))
+    old = earlier if earlier is not None else Timeline(table, Track(), {})
+    tracks = dict(old.types)
+    for key, places in types.items():
+        tracks[key] = tracks.get(key, Track()).extended(places)
+    return Timeline(
+        table,
+        old.commits.extended(commits),
+        tracks,
+        merged=old.merged.extended(merged) if merged else old.merged,
+        merges=old.merges.extended(merges) if merges else old.merges,
+    )
+
+
+def _files(fragment: Any) -> tuple[str, ...]:
+    return tuple(file.path for file in fragment.files)

@@ -1,0 +1,105 @@
+"""Stepping the manifest of one branch to the current version: work first, stamp last.
+
+In the steady state the stamp of a manifest that is open anyway is looked at, and that is all.
+Looking at an older manifest changes nothing: its commits are read from where they are. Whoever
+writes, or opens for writing, takes the steps that are missing, one after the other. Being refused
+because another process takes the same steps is no failure: one looks again, and usually finds that
+there is nothing left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from omnigraph.catalog.format import (
+    INTERNAL_VERSION,
+    LINEAGE_VERSION,
+    Stamp,
+    check_stamp,
+    require_stable_row_ids,
+    stamp_of,
+)
+from omnigraph.catalog.migrations.legacy import Lineage, read_lineage, unstamped_id
+from omnigraph.catalog.migrations.registry import steps_from
+from omnigraph.catalog.migrations.step import Site
+from omnigraph.catalog.state import ManifestState, load_state
+from omnigraph.model.ids import new_ulid
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance.errors import CommitRefused
+from omnigraph.storage.lance.staging.metadata import stage_schema_metadata
+from omnigraph.storage.lance.tables import PinnedTable, TableStore, operation_properties
+
+
+class Migrator:
+    """Knows the format of one branch's manifest: accepts it, reads older ones, brings them on."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        branch: str,
+        ref: str | None,
+        *,
+        graph_id: Callable[[], str],
+        lineage: Lineage | None = None,
+    ) -> None:
+        """``graph_id`` is asked for branches only; main says, or shows, which graph it is.
+
+        ``lineage`` are the commits of a fresh fork, for which nothing was kept elsewhere.
+        """
+        self._tables = tables
+        self._uri = tables.location.uri
+        self._graph_id = graph_id
+        self._lineage = lineage
+        self.site = Site(tables, branch, ref, self.lineage_of)
+
+    def accept(self, table: PinnedTable) -> Stamp:
+        """Refuse what is too new or too old for this program."""
+        return check_stamp(table, self._uri)
+
+    def completed(self, state: ManifestState) -> ManifestState:
+        """An older state with what its version keeps elsewhere; a current one as it is."""
+        if state.format == INTERNAL_VERSION:
+            return state
+        for pin in state.pins.values():
+            require_stable_row_ids(self._tables.open(pin.ref), self._uri)
+        if state.format >= LINEAGE_VERSION or state.heads:
+            return state
+        return replace(state, lineage=self.lineage_of(state))
+
+    def lineage_of(self, state: ManifestState) -> Lineage:
+        """The commits of a manifest that holds none."""
+        if self._lineage is not None:
+            return self._lineage
+        schema_hash, graph_id = state.only_schema, self._id_of(state)
+        return read_lineage(self._tables, state.ref, self.site.branch, schema_hash, graph_id)
+
+    def migrate(self) -> None:
+        """Take every step that is missing. ``CommitRefused``: look again and repeat."""
+        properties = operation_properties(new_ulid(), "migrate")
+        stamp = self.accept(self.site.newest())
+        for step in steps_from(stamp.internal):
+            hit("migrate.before_step")
+            step.work(self.site, properties)
+            hit("migrate.after_work")
+            self._stamp(step.source + 1, properties)
+            hit("migrate.after_stamp")
+
+    def _stamp(self, version: int, properties: dict[str, str]) -> None:
+        """Say that a step was taken; somebody else may have said so already, or more."""
+        table = self.site.newest()
+        found = self.accept(table)
+        if found.internal >= version:
+            return
+        entries = stamp_of(version, self._id_of(load_state(table)))
+        try:
+            self._tables.commit_rebasing(stage_schema_metadata(table, entries, properties))
+        except CommitRefused:
+            if self.accept(self.site.newest()).internal < version:
+                raise
+
+    def _id_of(self, state: ManifestState) -> str:
+        stamped = self.accept(state.table).graph_id
+        if stamped is not None:
+            return stamped
+        return unstamped_id(state.pins.values()) if self.site.ref is None else self._graph_id()

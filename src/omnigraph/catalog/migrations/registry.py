@@ -1,0 +1,22 @@
+"""Every step of the format's history that this program can still take, oldest first.
+
+A new version is one module with one step, one line here, and one higher ``INTERNAL_VERSION``. An
+old one is given up by raising ``INTERNAL_VERSION_FLOOR`` and deleting its step; a test fails when
+only one of the two was done.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from omnigraph.catalog.migrations.lineage import MoveLineage
+from omnigraph.catalog.migrations.primary_key import DeclarePrimaryKey
+from omnigraph.catalog.migrations.run_refs import SweepRunRefs
+from omnigraph.catalog.migrations.step import Step
+
+STEPS: Final[tuple[Step, ...]] = (DeclarePrimaryKey(), SweepRunRefs(), MoveLineage())
+
+
+def steps_from(version: int) -> tuple[Step, ...]:
+    """What is left to do for a manifest of this version."""
+    return tuple(step for step in STEPS if step.source >= version)

@@ -1,0 +1,195 @@
+"""One graph's storage as a whole: its objects, its tables and the manifest of each branch.
+
+Opening reads the manifest and checks its format stamp; nothing is written, repaired or migrated
+by that. Everything that has a state per graph in this process hangs off one ``Repository``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from omnigraph.catalog.branches.registry import MAIN_BRANCH, Branch, get_branch
+from omnigraph.catalog.format import Stamp
+from omnigraph.catalog.history import commits as history
+from omnigraph.catalog.history.horizon import kept_version, protected_versions, reclaimed
+from omnigraph.catalog.history.purged import PurgedPlaces
+from omnigraph.catalog.manifest import Manifest
+from omnigraph.catalog.migrations.legacy import Lineage, unstamped_id
+from omnigraph.catalog.migrations.migrator import Migrator
+from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Commit, TablePin
+from omnigraph.catalog.schemas import type_keys
+from omnigraph.catalog.snapshot import SnapshotPins
+from omnigraph.catalog.state import ManifestState
+from omnigraph.errors import CorruptData, GraphNotFound, UnsupportedLocation
+from omnigraph.model.ids import SYSTEM_CLOCK, Clock
+from omnigraph.storage.lance.errors import TableNotFound
+from omnigraph.storage.lance.tables import TableStore
+from omnigraph.storage.locations import Location
+from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import Durability, ObjectStore
+
+
+class Repository:
+    """The storage of one graph. Thread-safe."""
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        objects: ObjectStore | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        durability: Durability = "process",
+    ) -> None:
+        if location.scheme == "memory":
+            raise UnsupportedLocation(
+                f"a graph cannot live in process memory ({location.uri})",
+                remedy="Use a local path or an s3:// URI; a path below /dev/shm stays in memory.",
+            )
+        self.location = location
+        self.clock = clock
+        self.durability: Durability = durability
+        if objects is None:
+            objects = open_objects(location, durability=durability)
+        self.objects = objects
+        self.tables = TableStore(location, self.objects, durability)
+        self._graph_id: str | None = None
+        self._manifests: dict[str, Manifest] = {}
+        self._purged = PurgedPlaces()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        location: Location,
+        *,
+        objects: ObjectStore | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        durability: Durability = "process",
+    ) -> Repository:
+        """Open an existing graph, or say what is there instead."""
+        repository = cls(location, objects=objects, clock=clock, durability=durability)
+        try:
+            repository.manifest(MAIN_BRANCH).current()
+        except TableNotFound as error:
+            raise repository.what_is_there_instead() from error
+        return repository
+
+    def what_is_there_instead(self) -> GraphNotFound | CorruptData:
+        """Why no graph could be opened: nothing there, something else, or a damaged graph."""
+        uri = self.location.uri
+        if self.was_created():
+            return CorruptData(
+                f"the graph at {uri} is damaged: {MANIFEST_PATH} has files but no readable version",
+                remedy=f"Restore {MANIFEST_PATH}/ from a backup; nothing was changed.",
+            )
+        if self.location.is_local and not os.path.exists(self.location.path):
+            return GraphNotFound(f"there is nothing at {uri}", details={"uri": uri})
+        return GraphNotFound(f"{uri} is not a graph", details={"uri": uri})
+
+    def was_created(self) -> bool:
+        """Whether there is, or ever was, a graph: an init that died leaves less than that."""
+        for info in self.objects.list(MANIFEST_PATH):
+            folder, _, name = info.path.removeprefix(f"{MANIFEST_PATH}/").partition("/")
+            first = folder == "data" or (folder == "_transactions" and name.startswith("0-"))
+            temporary = folder == "_versions" and not name.endswith(".manifest")
+            if not (first or temporary):
+                return True
+        return False
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    @property
+    def main(self) -> Manifest:
+        return self.manifest(MAIN_BRANCH)
+
+    def branch(self, name: str) -> Branch:
+        """The live branch of this name."""
+        if name == MAIN:
+            return MAIN_BRANCH
+        return get_branch(self.main.current(), name)
+
+    def manifest(self, branch: Branch) -> Manifest:
+        """The (shared, warm) manifest of a branch."""
+        with self._lock:
+            found = self._manifests.get(branch.incarnation)
+            if found is None:
+                found = Manifest(
+                    self.tables, self.migrator(branch), clock=self.clock, accepted=self._identify
+                )
+                self._manifests[branch.incarnation] = found
+            return found
+
+    def incarnations(self, name: str) -> list[str]:
+        """The branches of this name that were worked with here, deleted ones included."""
+        with self._lock:
+            known = list(self._manifests.items())
+        return [found for found, manifest in known if manifest.migrator.site.branch == name]
+
+    def migrator(self, branch: Branch, lineage: Lineage | None = None) -> Migrator:
+        """What knows the format of a branch; ``lineage`` are the commits of a fresh fork."""
+        return Migrator(
+            self.tables, branch.name, branch.ref, graph_id=lambda: self.graph_id, lineage=lineage
+        )
+
+    @property
+    def graph_id(self) -> str:
+        """What tells this graph from any other one."""
+        return self._graph_id or unstamped_id(self.main.warm().pins.values())
+
+    def _identify(self, stamp: Stamp) -> None:
+        self._graph_id = stamp.graph_id or self._graph_id
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def snapshot(self, branch: Branch) -> SnapshotPins:
+        """The newest snapshot of a branch."""
+        return SnapshotPins.of(branch, self.manifest(branch).current())
+
+    def snapshot_at_commit(self, branch: Branch, commit_id: str) -> SnapshotPins:
+        """The snapshot a commit made. The commit must be in the branch's history."""
+        state = self.manifest(branch).current()
+        commit = history.get_commit(state, commit_id)
+        return self._at(branch, state, commit, commit.manifest_version or 0)
+
+    def snapshot_at_version(self, branch: Branch, manifest_version: int) -> SnapshotPins:
+        """The snapshot as of a manifest version."""
+        state = self.manifest(branch).current()
+        commit = history.commit_at(state, manifest_version)
+        return self._at(branch, state, commit, manifest_version)
+
+    def _at(
+        self, branch: Branch, state: ManifestState, commit: Commit, version: int
+    ) -> SnapshotPins:
+        kept = kept_version(state, version)
+        if kept is None:
+            kept = self._held(branch, state, commit, version)
+        schema_hash = commit.schema_hash or state.head.schema_hash
+        pins = self._pins(state, schema_hash, kept)
+        self._look_for_purges(state.purged)
+        state.purged.require_readable(commit.commit_id, pins.values())
+        return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins, state.format)
+
+    def _look_for_purges(self, purged: PurgedPlaces) -> None:
+        """Let go of handles on versions that a purge, of whichever process, has rewritten."""
+        if purged == self._purged:
+            return
+        for path in purged.tables:
+            self.tables.forget(path)
+        self._purged = purged
+
+    @staticmethod
+    def _pins(state: ManifestState, schema_hash: str, version: int) -> dict[str, TablePin]:
+        """Only what the schema names: a type that was renamed or dropped has older rows, too."""
+        keys = type_keys(state, schema_hash)
+        return {k: pin for k, pin in history.pins_at(state, version).items() if k in keys}
+
+    def _held(self, branch: Branch, state: ManifestState, commit: Commit, version: int) -> int:
+        """A version below the horizon at which a commit is still there, or a typed error."""
+        held = protected_versions(self.main.current(), branch)
+        schema_hash = commit.schema_hash or state.head.schema_hash
+        for candidate in (version, *(v for id, v in held if id == commit.commit_id)):
+            pins = self._pins(state, schema_hash, candidate).values()
+            if all(self.tables.has_version(pin.ref) for pin in pins):
+                return candidate
+        raise reclaimed(f"commit {commit.commit_id}", commit.commit_id)

@@ -1,0 +1,99 @@
+"""``omnigraph blob``: the bytes of a blob, and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import omnigraph
+from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriOption
+from omnigraph.cli.declared import argument, option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import Result, columns
+from omnigraph.cli.scope import data_verb
+from omnigraph.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from omnigraph.snapshots.blobs import Blob
+
+app = Noun("Read blobs.")
+
+Property = Annotated[str, argument(metavar="PROPERTY", help="The blob property.")]
+Branch = Annotated[str | None, option("--branch", metavar="NAME", help="Which branch.")]
+Snapshot = Annotated[str | None, option("--snapshot", metavar="COMMIT", help="As of this commit.")]
+
+
+@command(app, data_verb("blob get", actor=False))
+def get(
+    call: Call,
+    entity: EntityArgument,
+    type_name: TypeArgument,
+    id: IdArgument,
+    property: Property,
+    uri: UriOption = None,
+    branch: Branch = None,
+    snapshot: Snapshot = None,
+    offset: Annotated[int, option("--offset", metavar="N", min=0)] = 0,
+    length: Annotated[
+        int | None, option("--length", metavar="N", min=1, show_default=False)
+    ] = None,
+    out: Annotated[str | None, option("--out", metavar="FILE", help="Write to a file.")] = None,
+) -> Result:
+    """Print the bytes of a blob, or a range of them."""
+    blob = _find(call, uri, branch, snapshot, (entity, type_name, id, property))
+    chunks = blob.chunks(offset, length)
+    if out is None:
+        return Result(None, [], stream=chunks)
+    written = _write(Path(out), chunks)
+    return Result({"out": out, "bytes": written}, [f"wrote {written} bytes to {out}"])
+
+
+@command(app, data_verb("blob stat", actor=False))
+def stat(
+    call: Call,
+    entity: EntityArgument,
+    type_name: TypeArgument,
+    id: IdArgument,
+    property: Property,
+    uri: UriOption = None,
+    branch: Branch = None,
+    snapshot: Snapshot = None,
+) -> Result:
+    """Show the kind, size and tag of a blob without reading it."""
+    blob = _find(call, uri, branch, snapshot, (entity, type_name, id, property))
+    known = {"kind": blob.kind, "size": blob.size, "etag": blob.etag, "uri": blob.uri}
+    shown = {name: value for name, value in known.items() if value is not None}
+    target = {"branch": branch, "snapshot": snapshot, "resolved_snapshot": blob.snapshot}
+    data = {
+        "selector": blob.selector.to_json(),
+        **shown,
+        "target": {name: value for name, value in target.items() if value is not None},
+    }
+    return Result(data, columns([(f"{name}:", str(value)) for name, value in shown.items()]))
+
+
+def _find(
+    call: Call,
+    uri: str | None,
+    branch: str | None,
+    snapshot: str | None,
+    selector: tuple[str, str, str, str],
+) -> Blob:
+    if branch is not None and snapshot is not None:
+        raise InvalidInput("both --branch and --snapshot are given", remedy="Keep one of them.")
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    return graph.blob(*selector, branch=branch, at=snapshot)
+
+
+def _write(path: Path, chunks: Iterator[bytes]) -> int:
+    written = 0
+    try:
+        with path.open("wb") as file:
+            for chunk in chunks:
+                written += file.write(chunk)
+    except OSError as problem:
+        raise InvalidInput(f"cannot write {path}: {problem.strerror}") from problem
+    except ValueError as problem:
+        raise InvalidInput(f"no file can have the name {str(path)!a}") from problem
+    return written

@@ -1,0 +1,64 @@
+"""``omnigraph fmt``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from omnigraph.cli.arguments import read_text
+from omnigraph.cli.declared import argument, option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
+from omnigraph.cli.scope import local_verb
+from omnigraph.errors import InvalidInput, PermissionDenied
+from omnigraph.lang.query import format_queries
+from omnigraph.lang.schema import format_schema
+
+app = Noun("Lay schema and query files out.", single=True)
+
+_FORMATTERS = {
+    ".pg": lambda text, name: format_schema(text, name),
+    ".gq": lambda text, name: format_queries(text, name=name),
+}
+
+
+@command(app, local_verb("fmt"))
+def fmt(
+    call: Call,
+    files: Annotated[list[str], argument(metavar="FILE…", help="Files (.pg and .gq).")],
+    check: Annotated[
+        bool, option("--check", help="Change nothing; fail if a file would change.")
+    ] = False,
+) -> Result:
+    """Rewrite files in the one layout. Comments stay, the meaning does not change."""
+    laid_out = {name: _laid_out(name) for name in files}  # all are read before any is written
+    changed = [name for name, (before, after) in laid_out.items() if before != after]
+    if not check:
+        for name in changed:
+            _write(Path(name), laid_out[name][1])
+    word = "would change" if check else "changed"
+    return Result(
+        {"files": len(files), "changed": changed, "written": not check},
+        [f"{word} {name}" for name in changed] or ["nothing to change"],
+        EXIT_FAILURE if check and changed else EXIT_OK,
+    )
+
+
+def _laid_out(name: str) -> tuple[str, str]:
+    formatter = _FORMATTERS.get(Path(name).suffix)
+    if formatter is None:
+        raise InvalidInput(
+            f"{name} is neither a schema nor a query file",
+            remedy="Give files that end in .pg or .gq.",
+        )
+    text = read_text(Path(name), "file")
+    return text, formatter(text, name)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PermissionDenied(
+            f"cannot write {path}: {error.strerror}", remedy="Make the file writable."
+        ) from None

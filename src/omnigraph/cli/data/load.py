@@ -1,0 +1,166 @@
+"""``omnigraph load``."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, cast
+
+import omnigraph
+from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
+from omnigraph.cli.declared import option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import Result, columns, warn
+from omnigraph.cli.progress import watcher
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.writing import (
+    IdempotencyOption,
+    IfCommitOption,
+    MessageOption,
+    MetadataOption,
+    confirm,
+    pairs,
+)
+from omnigraph.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from omnigraph.graph.handle import Graph
+    from omnigraph.ingest.load import LoadResult, Mode
+
+app = Noun("Load data.", single=True)
+_MODES = ("append", "merge", "upsert", "overwrite")
+
+
+@command(app, data_verb("load"))
+def load(
+    call: Call,
+    uri: UriArgument = None,
+    *,
+    data: Annotated[
+        str,
+        option("--data", metavar="PATH", help="A file, directory or glob: NDJSON, Parquet or CSV."),
+    ],
+    mode: Annotated[str, option("--mode", metavar="MODE", help=", ".join(_MODES) + ".")],
+    branch: BranchOption = "main",
+    base: Annotated[
+        str | None,
+        option(
+            "--from", metavar="BRANCH", help="Create the branch from this one if it is missing."
+        ),
+    ] = None,
+    type_name: Annotated[
+        str | None,
+        option("--type", metavar="TYPE", help="The type of the rows of a table."),
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        option(
+            "--column",
+            metavar="COLUMN=PROPERTY",
+            help="What a column of a table is; empty to leave it out. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    message: MessageOption = None,
+    meta: MetadataOption = None,
+    if_commit: IfCommitOption = None,
+    idempotency_key: IdempotencyOption = None,
+    upkeep: Annotated[
+        bool,
+        option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
+    ] = True,
+    engine: Annotated[
+        str | None,
+        option(
+            "--engine",
+            metavar="ENGINE",
+            help="auto (by the size of the input), spark or local.",
+            show_default=False,
+        ),
+    ] = None,
+    quarantine: Annotated[
+        str | None,
+        option(
+            "--quarantine",
+            metavar="FILE",
+            help="Where bad records go, with what is wrong with them (--on-error quarantine).",
+            show_default=False,
+        ),
+    ] = None,
+    on_error: Annotated[
+        str,
+        option("--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."),
+    ] = "fail",
+    master: MasterOption = None,
+) -> Result:
+    """Load records as one commit. All of the input is checked before anything is written."""
+    graph = open_for_load(call, uri, mode)
+    use_master(master)
+    started = time.perf_counter()
+    result = graph.load(
+        data,
+        mode=cast("Mode", mode),
+        branch=branch,
+        from_=base,
+        type=type_name,
+        columns=pairs(mapping, "--column"),
+        message=message,
+        actor=call.actor,
+        metadata=pairs(meta, "--meta"),
+        expected_head=if_commit,
+        idempotency_key=idempotency_key,
+        progress=watcher(call),
+        upkeep=upkeep,
+        engine=engine if master is None else "spark",
+        quarantine=_quarantine(on_error, quarantine),
+    )
+    return describe(graph, result, time.perf_counter() - started)
+
+
+def _quarantine(on_error: str, file: str | None) -> str | None:
+    if on_error not in ("fail", "quarantine"):
+        raise InvalidInput(f"{on_error!r} is neither `fail` nor `quarantine`")
+    if (on_error == "quarantine") != (file is not None):
+        raise InvalidInput(
+            "--on-error quarantine and --quarantine FILE go together",
+            remedy="Say both to set bad records aside, or neither to refuse them.",
+        )
+    return file
+
+
+def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
+    """Check the mode, ask where it replaces data, and open the graph."""
+    if mode not in _MODES:
+        raise InvalidInput(f"{mode!r} is not a mode", remedy=f"Use one of {', '.join(_MODES)}.")
+    location = call.address(uri)
+    if mode == "overwrite":
+        confirm(call, location, "Replace data")
+    call.echo(location)
+    return omnigraph.open(location.uri)
+
+
+def _warn_of_losses(result: LoadResult) -> None:
+    """A merge replaces whole entities and adds every edge without id: say what that did."""
+    if result.values_nulled:
+        warn(
+            f"{result.values_nulled} stored values became null, because the input does not give "
+            "them; --mode upsert keeps them"
+        )
+    if result.edges_repeated:
+        warn(
+            f"{result.edges_repeated} edges were added beside equal ones; --mode upsert does not "
+            "add them"
+        )
+
+
+def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> Result:
+    """What a load did, in both forms, and how long it took."""
+    rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
+    rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
+    commit = "nothing changed" if result.commit is None else f"commit {result.commit.commit_id}"
+    total = f"loaded {result.total} entities into {result.branch}; {commit}"
+    _warn_of_losses(result)
+    if result.quarantined:
+        total += f"; {result.quarantined} set aside"
+    if seconds is not None:
+        total += f"\n{seconds:.1f} s, {result.total / max(seconds, 0.001):,.0f} entities/s"
+    return Result(result.to_json(graph.uri), [*columns(rows), total])

@@ -1,0 +1,54 @@
+"""``omnigraph init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import omnigraph
+from omnigraph.cli.arguments import read_text
+from omnigraph.cli.declared import argument, option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import Result
+from omnigraph.cli.scope import direct_verb, refuse_cluster_graph
+from omnigraph.lang.syntax.diagnostics import SourceError
+from omnigraph.lang.syntax.source import Source
+
+if TYPE_CHECKING:
+    from omnigraph.graph.handle import Graph
+
+app = Noun("Create a graph.", single=True)
+
+
+@command(app, direct_verb("init"))
+def init(
+    call: Call,
+    uri: Annotated[str, argument(metavar="URI", help="Where: a path, file:// or s3://.")],
+    schema: Annotated[str, option("--schema", metavar="FILE", help="The schema (.pg).")],
+    force: Annotated[
+        bool,
+        option(
+            "--force",
+            help="Changes nothing: what an unfinished init left is never in the way.",
+        ),
+    ] = False,
+) -> Result:
+    """Create an empty graph with the given schema.
+
+    A place that already holds a graph is refused, with or without --force.
+    """
+    location = call.address(uri)
+    text = read_text(Path(schema), "schema")
+    refuse_cluster_graph(location)
+    graph = _create(location.uri, text, schema)
+    (commit,) = graph.commits(limit=1)
+    data = {"uri": graph.uri, "commit": commit.to_json()}
+    return Result(data, [f"initialized {graph.uri}"])
+
+
+def _create(uri: str, text: str, name: str) -> Graph:
+    try:
+        return omnigraph.init(uri, text)
+    except SourceError as error:
+        # The engine was given a text; here it has a name, and messages should use it.
+        raise SourceError(Source(name, text), error.diagnostics, error.omitted) from None

@@ -1,0 +1,84 @@
+"""``omnigraph cleanup``."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Annotated
+
+import omnigraph
+from omnigraph.cli.arguments import UriArgument
+from omnigraph.cli.declared import option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
+from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.sizes import seconds, size_text
+from omnigraph.cli.writing import confirm as ask
+from omnigraph.maintenance.retention import READER_GRACE_VARIABLE, reader_grace_seconds
+
+app = Noun("Remove old history and what dead writers left.", single=True)
+
+KeepOption = Annotated[
+    int | None,
+    option("--keep", metavar="N", help="Keep the newest N commits of every branch."),
+]
+OlderThanOption = Annotated[
+    str | None,
+    option("--older-than", metavar="D", help="Keep what is younger: 90s, 15m, 12h, 7d, 2w."),
+]
+ConfirmOption = Annotated[
+    bool, option("--confirm", help="Do it; without this, only say what would be removed.")
+]
+
+
+@command(app, direct_verb("cleanup", store=True))
+def cleanup(
+    call: Call,
+    uri: UriArgument = None,
+    keep: KeepOption = None,
+    older_than: OlderThanOption = None,
+    confirm: ConfirmOption = False,
+) -> Result:
+    """Remove history outside both limits, and files that dead writers left a week ago or more.
+
+    Heads, tagged commits, what branches were forked from and what somebody reads stay. Without
+    --confirm nothing is removed.
+    """
+    location = call.address(uri)
+    age = None if older_than is None else timedelta(seconds=seconds(older_than, "--older-than"))
+    if confirm:
+        ask(call, location, "Remove old history")
+    call.echo(location)
+    graph = omnigraph.open(location.uri, read_only=not confirm)
+    report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)
+    if not confirm:
+        print(_policy(keep, older_than), file=sys.stderr)
+    rows = [
+        (
+            one.type_key,
+            f"{one.old_versions_removed} versions",
+            f"{one.files_removed} files",
+            size_text(one.bytes_removed),
+            one.error or "",
+        )
+        for one in report.datasets
+    ]
+    commits = sum(report.commits_given_up.values())
+    verb = "removed" if confirm else "would remove"
+    last = f"{verb} {size_text(report.bytes_removed)}; the states of {commits} commits are given up"
+    lines = [*columns(rows), last]
+    waiting = sum(report.commits_in_grace.values())
+    if waiting:
+        lines.append(
+            f"{waiting} commits stay for now: a state may be read for {reader_grace_seconds():g} s "
+            f"after a newer one took its place ({READER_GRACE_VARIABLE})"
+        )
+    failed = any(one.error for one in report.datasets)
+    data = {"uri": location.uri, **report.to_json()}
+    return Result(data, lines, EXIT_FAILURE if failed else EXIT_OK)
+
+
+def _policy(keep: int | None, older_than: str | None) -> str:
+    kept = [] if keep is None else [f"the newest {max(keep, 1)} commits of every branch"]
+    kept += [] if older_than is None else [f"commits younger than {older_than}"]
+    return f"keeping {' and '.join(kept)}; say --confirm to remove the rest"

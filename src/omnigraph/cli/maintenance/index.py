@@ -1,0 +1,107 @@
+"""``omnigraph index``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import omnigraph
+from omnigraph.cli.arguments import (
+    BranchOption,
+    EntityArgument,
+    MasterOption,
+    TypeArgument,
+    UriArgument,
+    UriOption,
+    type_key,
+    use_master,
+)
+from omnigraph.cli.declared import argument, option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import Result, columns
+from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.sizes import size_text
+
+if TYPE_CHECKING:
+    from omnigraph.maintenance.indexes import IndexReport
+
+app = Noun("List, build and drop the indexes of a graph.")
+
+PropertyArgument = Annotated[
+    str | None,
+    argument(metavar="PROPERTY", help="Only its indexes.", show_default=False),
+]
+
+
+@command(app, direct_verb("index list", store=True))
+def list_indexes(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -> Result:
+    """List every index that is declared or stored, and its state."""
+    location = call.address(uri)
+    found = omnigraph.open(location.uri, read_only=True).indexes(branch)
+    return Result(_data(location.uri, branch, found), columns(map(_short, found)))
+
+
+@command(app, direct_verb("index status", store=True))
+def status(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -> Result:
+    """Show how much of its type each index covers, in how many parts, and its size."""
+    location = call.address(uri)
+    found = omnigraph.open(location.uri, read_only=True).indexes(branch)
+    rows = [
+        (
+            *_short(item),
+            f"{item.rows_covered}/{item.rows} rows",
+            f"{item.parts} part{'' if item.parts == 1 else 's'}",
+            size_text(item.size_bytes),
+        )
+        for item in found
+    ]
+    behind = sum(item.state in ("missing", "behind") for item in found)
+    total = size_text(sum(item.size_bytes for item in found))
+    last = f"{len(found)} indexes, {total}, {behind} to build"
+    return Result(_data(location.uri, branch, found), [*columns(rows), last])
+
+
+@command(app, direct_verb("index build", store=True))
+def build(
+    call: Call,
+    uri: UriArgument = None,
+    branch: BranchOption = "main",
+    engine: Annotated[
+        str,
+        option("--engine", metavar="ENGINE", help="auto (by size), spark or local."),
+    ] = "auto",
+    master: MasterOption = None,
+) -> Result:
+    """Build every index that is missing or behind. Answers stay the same, searches get faster."""
+    location = call.address(uri)
+    call.echo(location)
+    use_master(master)
+    chosen = engine if master is None else "spark"
+    found = omnigraph.open(location.uri).build_indexes(branch, engine=chosen)
+    return Result(_data(location.uri, branch, found), columns(map(_short, found)))
+
+
+@command(app, direct_verb("index drop", store=True))
+def drop(
+    call: Call,
+    entity: EntityArgument,
+    type_name: TypeArgument,
+    property: PropertyArgument = None,
+    uri: UriOption = None,
+    branch: BranchOption = "main",
+) -> Result:
+    """Drop the stored indexes of a type. The next build makes those anew that are declared."""
+    location = call.address(uri)
+    call.echo(location)
+    key = type_key(entity, type_name)
+    gone = omnigraph.open(location.uri).drop_indexes(key, property, branch)
+    lines = [f"dropped {item.kind} on {item.type_key}.{item.property}" for item in gone]
+    return Result(_data(location.uri, branch, gone), lines)
+
+
+def _short(item: IndexReport) -> tuple[str, str, str, str]:
+    return item.type_key, item.property, item.kind, item.state
+
+
+def _data(uri: str, branch: str, found: Sequence[IndexReport]) -> dict[str, object]:
+    return {"uri": uri, "branch": branch, "indexes": [item.to_json() for item in found]}

@@ -1,0 +1,226 @@
+"""``omnigraph branch``: create, list, merge, delete and protect branches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import omnigraph
+from omnigraph.cli.arguments import MasterOption, UriOption, read_text, use_master
+from omnigraph.cli.declared import argument, option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, warn
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.versions.diff import change_lines
+from omnigraph.cli.writing import (
+    IdempotencyOption,
+    IfCommitOption,
+    MessageOption,
+    MetadataOption,
+    confirm,
+    pairs,
+)
+from omnigraph.merge.resolutions import read_resolutions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from omnigraph.merge.conflicts import MergeConflict
+    from omnigraph.merge.merge import MergeResult
+
+app = Noun("Create, list, merge and delete branches.")
+
+NameArgument = Annotated[str, argument(metavar="NAME", help="The branch.")]
+LevelOption = Annotated[
+    str, option("--level", metavar="LEVEL", help="Merge by property or by entity.")
+]
+StrategyOption = Annotated[
+    list[str] | None,
+    option(
+        "--strategy",
+        metavar="[TYPE=]SIDE",
+        help="Where both sides changed something: ours or theirs. For all types, or for one. "
+        "May be repeated.",
+        show_default=False,
+    ),
+]
+ResolveOption = Annotated[
+    str | None,
+    option(
+        "--resolve",
+        metavar="FILE",
+        help="Decisions about single entities, as JSON.",
+        show_default=False,
+    ),
+]
+
+
+@command(app, data_verb("branch create"))
+def create(
+    call: Call,
+    name: Annotated[str, argument(metavar="NAME", help="The new branch.")],
+    uri: UriOption = None,
+    source: Annotated[
+        str, option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
+    ] = "main",
+) -> Result:
+    """Create a branch at another one, or at an older commit. Nothing is copied."""
+    location = call.address(uri)
+    call.echo(location)
+    graph = omnigraph.open(location.uri)
+    graph.create_branch(name, source, actor=call.actor)
+    data = {"uri": graph.uri, "from": source, "name": name, "actor_id": call.actor}
+    return Result(data, [f"created branch {name} from {source}"])
+
+
+@command(app, data_verb("branch list"))
+def list_branches(call: Call, uri: UriOption = None) -> Result:
+    """List the branches, one name per line."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    names = sorted(graph.branches())
+    return Result({"branches": names}, names)
+
+
+@command(app, data_verb("branch delete"))
+def delete(
+    call: Call,
+    name: NameArgument,
+    uri: UriOption = None,
+    force: Annotated[
+        bool, option("--force", help="Even if it has commits that no other branch has.")
+    ] = False,
+) -> Result:
+    """Delete a branch. Refused while it has commits that were not merged, unless forced."""
+    location = call.address(uri)
+    confirm(call, location, f"Delete branch {name}")
+    call.echo(location)
+    graph = omnigraph.open(location.uri)
+    graph.delete_branch(name, force=force)
+    data = {"uri": graph.uri, "name": name, "actor_id": call.actor}
+    return Result(data, [f"deleted branch {name}"])
+
+
+@command(app, data_verb("branch protect"))
+def protect(
+    call: Call,
+    name: NameArgument,
+    uri: UriOption = None,
+    merges_only: Annotated[
+        bool, option("--merges-only", help="Let nothing but merges write to it.")
+    ] = False,
+    off: Annotated[bool, option("--off", help="Lift the protection.")] = False,
+) -> Result:
+    """Protect a branch from being deleted and reset."""
+    location = call.address(uri)
+    call.echo(location)
+    graph = omnigraph.open(location.uri)
+    graph.protect_branch(name, not off, merges_only=merges_only)
+    data = {"uri": graph.uri, "name": name, "protected": not off, "merges_only": merges_only}
+    return Result(data, [f"{'lifted the protection of' if off else 'protected'} branch {name}"])
+
+
+@command(app, data_verb("branch merge"))
+def merge(
+    call: Call,
+    source: Annotated[str, argument(metavar="SOURCE", help="The branch to merge.")],
+    uri: UriOption = None,
+    target: Annotated[
+        str, option("--into", metavar="BRANCH", help="The branch to merge into.")
+    ] = "main",
+    level: LevelOption = "property",
+    strategy: StrategyOption = None,
+    resolve: ResolveOption = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", help="Show what would happen; exit with 1 on conflicts.")
+    ] = False,
+    delete_branch: Annotated[
+        bool, option("--delete-branch", help="Delete the source afterwards.")
+    ] = False,
+    engine: Annotated[
+        str | None,
+        option(
+            "--engine",
+            metavar="ENGINE",
+            help="auto (by what the source has touched), spark or local.",
+            show_default=False,
+        ),
+    ] = None,
+    master: MasterOption = None,
+    message: MessageOption = None,
+    meta: MetadataOption = None,
+    if_commit: IfCommitOption = None,
+    idempotency_key: IdempotencyOption = None,
+) -> Result:
+    """Merge a branch into another one, as one commit. Conflicts are listed and change nothing."""
+    location = call.address(uri)
+    if not dry_run:
+        call.echo(location)
+    use_master(master)
+    graph = omnigraph.open(location.uri, read_only=dry_run)
+    result = graph.merge(
+        source,
+        target,
+        dry_run=dry_run,
+        delete_branch=delete_branch,
+        message=message,
+        actor=call.actor,
+        metadata=pairs(meta, "--meta"),
+        expected_head=if_commit,
+        idempotency_key=idempotency_key,
+        engine=engine if master is None else "spark",
+        **decisions(level, strategy, resolve),
+    )
+    if result.branch_delete_error is not None:
+        warn(f"branch {source} was not deleted: {result.branch_delete_error}")
+    code = EXIT_FAILURE if result.conflicts else EXIT_OK
+    return Result(result.to_json(call.actor), _lines(result), code)
+
+
+def decisions(level: str, strategy: list[str] | None, resolve: str | None) -> Any:
+    """The flags that say what counts where both sides changed something."""
+    overall, by_type = None, {}
+    for given in strategy or []:
+        name, equals, side = given.rpartition("=")
+        if equals:
+            by_type[name] = side
+        else:
+            overall = given
+    found: dict[str, Any] = {"level": level, "strategy": overall, "by_type": by_type}
+    if resolve is not None:
+        found["resolutions"] = read_resolutions(read_text(Path(resolve), "file of resolutions"))
+    return found
+
+
+def _conflict_lines(conflict: MergeConflict) -> list[str]:
+    """A conflict, and the values that the three sides have."""
+    lines = [f"conflict {conflict.kind}: {conflict.message}"]
+    if conflict.depends_on:
+        named = ", ".join(f"{key} {id!r}" for key, id in conflict.depends_on)
+        lines.append(f"    depends on what is decided about {named}")
+    sides = {"base": conflict.base, "ours": conflict.ours, "theirs": conflict.theirs}
+    for name in sorted({name for values in sides.values() for name in values or ()}):
+        shown = (f"{side} {_shown(values, name)}" for side, values in sides.items())
+        lines.append(f"    {name}: {', '.join(shown)}")
+    return lines
+
+
+def _shown(values: Mapping[str, Any] | None, name: str) -> str:
+    return "absent" if values is None else json.dumps(values.get(name), ensure_ascii=False)
+
+
+def _lines(result: MergeResult) -> list[str]:
+    done = "would merge" if result.dry_run else "merged"
+    lines = [f"{done} {result.source} into {result.target}: {result.outcome}"]
+    if result.conflicts:
+        found = f"{len(result.conflicts)} conflict{'s' if len(result.conflicts) > 1 else ''}"
+        lines = [f"cannot merge {result.source} into {result.target}: {found}"]
+    lines += [line for conflict in result.conflicts for line in _conflict_lines(conflict)]
+    lines += [line for change in result.changes for line in change_lines(change)]
+    if not result.checked:
+        lines.append(
+            "the schema of the target changes: constraints are checked by the merge itself"
+        )
+    if result.branch_deleted:
+        lines.append(f"deleted branch {result.source}")
+    return lines

@@ -1,0 +1,214 @@
+"""``omnigraph changes``: poll the change feed, follow it, capture a baseline."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import omnigraph
+from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.declared import option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import Result
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.versions.blocks import json_array, texts, trailer
+from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
+from omnigraph.errors import InvalidInput, PermissionDenied
+
+if TYPE_CHECKING:
+    from omnigraph.history.changes import Block
+    from omnigraph.history.feed import FeedPage
+
+app = Noun("Read what commits change, as they come.")
+
+CursorOption = Annotated[
+    str | None,
+    option("--cursor", metavar="CURSOR", help="Go on from a cursor.", show_default=False),
+]
+StartOption = Annotated[
+    str | None,
+    option(
+        "--start",
+        metavar="PLACE",
+        help="Where to begin: now, beginning or after:COMMIT.",
+        show_default=False,
+    ),
+]
+
+
+@command(app, data_verb("changes poll", actor=False))
+def poll(
+    call: Call,
+    uri: UriOption = None,
+    branch: BranchOption = "main",
+    cursor: CursorOption = None,
+    start: StartOption = None,
+    limit: Annotated[
+        int | None,
+        option("--limit", metavar="N", help="Changes per page.", show_default=False),
+    ] = None,
+    kinds: KindOption = None,
+    types: TypeOption = None,
+    ops: OpOption = None,
+) -> Result:
+    """Print what the commits after a place changed, and a cursor to go on from."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    settings: dict[str, Any] = {"kinds": kinds or (), "types": types or (), "ops": ops or ()}
+    if limit is not None:
+        settings["limit"] = limit
+    first = graph.changes(branch, start=start, cursor=cursor, **settings)
+
+    def pages() -> Iterator[FeedPage]:
+        page = first
+        yield page
+        while page.next_page_token is not None:
+            page = graph.changes(branch, page_token=page.next_page_token, **settings)
+            yield page
+
+    return Result(None, [], stream=_polled(pages(), as_json=call.flags.json))
+
+
+def _polled(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
+    last: list[FeedPage] = []
+
+    def blocks() -> Iterator[Block]:
+        for page in pages:
+            last[:] = [page]
+            yield from page.blocks
+
+    if as_json:
+        yield b'{"blocks": ['
+        yield from json_array(blocks())
+        yield trailer({"cursor": last[0].cursor, "caught_up": last[0].caught_up})
+        return
+    yield from texts(blocks())
+    if not last[0].caught_up:
+        yield b"there is more: poll again\n"
+    yield f"cursor: {last[0].cursor}\n".encode()
+
+
+@command(app, data_verb("changes follow", actor=False))
+def follow(
+    call: Call,
+    uri: UriOption = None,
+    branch: BranchOption = "main",
+    cursor: CursorOption = None,
+    start: StartOption = None,
+    interval: Annotated[
+        float, option("--interval", metavar="SECONDS", help="How often to look.")
+    ] = 1.0,
+    kinds: KindOption = None,
+    types: TypeOption = None,
+    ops: OpOption = None,
+) -> Result:
+    """Print changes as they are committed, until interrupted; --json prints a page per line."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    pages = graph.follow(
+        branch,
+        start=start,
+        cursor=cursor,
+        kinds=kinds or (),
+        types=types or (),
+        ops=ops or (),
+        interval_s=interval,
+    )
+    return Result(None, [], stream=_followed(pages, as_json=call.flags.json))
+
+
+def _followed(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
+    """Each page as soon as it is there; where it stopped is said at the end, on stderr."""
+    cursor = None
+    try:
+        for page in pages:
+            if as_json:
+                yield (json.dumps(page.to_json()) + "\n").encode()
+            else:
+                yield from texts(page.blocks)
+            sys.stdout.flush()
+            cursor = page.cursor or cursor
+    finally:
+        if cursor is not None:
+            print(f"cursor: {cursor}", file=sys.stderr)
+
+
+@command(app, data_verb("changes baseline", actor=False))
+def baseline(
+    call: Call,
+    out: Annotated[Path, option("--out", metavar="FILE", help="Where to write it.")],
+    uri: UriOption = None,
+    branch: BranchOption = "main",
+    kinds: KindOption = None,
+    types: TypeOption = None,
+    ops: OpOption = None,
+) -> Result:
+    """Write the whole state of a branch to a file, and print the cursor to go on from.
+
+    The file appears complete or not at all.
+    """
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    chunks = graph.baseline(branch, kinds=kinds or (), types=types or (), ops=ops or ())
+    last = _write_whole(out, chunks)
+    handshake = json.loads(last)["baseline"]
+    lines = [
+        f"baseline of commit {handshake['snapshot_commit_id']} in {out}",
+        f"cursor: {handshake['resume_cursor']}",
+    ]
+    return Result({"baseline": handshake, "out": str(out)}, lines)
+
+
+def _write_whole(out: Path, chunks: Iterable[bytes]) -> bytes:
+    """Write a file by way of a temporary one; return its last chunk. One writer at a time."""
+    temporary = out.with_name(f"{out.name}.part")
+    lock = out.with_name(f"{out.name}.lock")
+    try:
+        with lock.open("wb") as guard:
+            _lock(guard)
+            try:
+                last = _write(temporary, chunks)
+                temporary.replace(out)
+                _sync_directory(out.parent)
+            finally:
+                temporary.unlink(missing_ok=True)
+    except BlockingIOError:
+        raise InvalidInput(
+            f"another process is writing {out}", remedy="Wait for it, or choose another file."
+        ) from None
+    except PermissionError:
+        raise PermissionDenied(
+            f"not allowed to write {out}", remedy="Make the directory writable."
+        ) from None
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot write {out}: {error.strerror}", remedy="Check the path and the free space."
+        ) from None
+    return last
+
+
+def _lock(guard: IO[bytes]) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        return  # Windows: two writers of one file are not told apart
+    fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> bytes:
+    last = b""
+    with path.open("wb") as file:
+        for last in chunks:
+            file.write(last)
+        file.flush()
+        os.fsync(file.fileno())
+    return last
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,222 @@
+"""``omnigraph commit``: list the commits of a branch, show one, show what it changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import omnigraph
+from omnigraph.cli.arguments import BranchOption, PageTokenOption, UriArgument, UriOption
+from omnigraph.cli.declared import argument, option
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import Result, columns, encoded_lines
+from omnigraph.cli.rows import cell
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.times import shown_time
+from omnigraph.cli.versions.blocks import block_text, json_array, texts
+from omnigraph.cli.versions.dag import draw
+from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
+from omnigraph.errors import InvalidInput
+from omnigraph.history.log import LogFilter
+
+if TYPE_CHECKING:
+    from omnigraph.catalog.rows import Commit
+    from omnigraph.history.changes import Block
+
+app = Noun("Look at the history of a graph.")
+
+_FIELDS: dict[str, Callable[[Commit], tuple[str | None, ...]]] = {
+    # Whoever finished a write that its owner could not finish is an actor of it, too.
+    "actor": lambda commit: (commit.actor, commit.recovered_by),
+    "branch": lambda commit: (commit.branch,),
+    "kind": lambda commit: (commit.kind,),
+    "message": lambda commit: (commit.message,),
+}
+_METADATA = "metadata."
+
+KIND_WIDTH: Final = 8
+ACTOR_WIDTH: Final = 12
+"""Lines are printed as they come, so columns cannot wait for the widest cell."""
+
+
+def _text(flag: str, metavar: str, help: str) -> Any:
+    return option(flag, metavar=metavar, help=help, show_default=False)
+
+
+@command(app, data_verb("commit list", actor=False))
+def list_commits(
+    call: Call,
+    uri: UriArgument = None,
+    branch: BranchOption = "main",
+    by: Annotated[str | None, _text("--actor", "ACTOR", "Only those made by ACTOR.")] = None,
+    since: Annotated[str | None, _text("--since", "TIME", "Only from TIME on.")] = None,
+    until: Annotated[str | None, _text("--until", "TIME", "Only before TIME.")] = None,
+    types: TypeOption = None,
+    message: Annotated[
+        str | None, _text("--message", "TEXT", "Only those with TEXT in their message.")
+    ] = None,
+    filters: Annotated[
+        list[str] | None,
+        option(
+            "--filter",
+            metavar="KEY=VALUE",
+            help="Only commits with this actor, branch, kind, message or metadata.NAME. "
+            "May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        option("--limit", metavar="N", min=1, help="At most this many.", show_default=False),
+    ] = None,
+    after: Annotated[
+        str | None, _text("--after", "COMMIT", "Go on after the last commit of a page.")
+    ] = None,
+    dag: Annotated[
+        bool,
+        option(
+            "--dag",
+            help="Draw how commits descend, merged branches included; so does a bare --graph.",
+        ),
+    ] = False,
+) -> Result:
+    """List the commits that lead to the head of a branch, newest first."""
+    handle = omnigraph.open(call.address(uri).uri, read_only=True)
+    where = _where(filters or [])
+    chosen = LogFilter(by, since, until, frozenset(types or ()), message, where)
+    if dag:
+        if call.flags.json or after is not None or chosen != LogFilter():
+            raise InvalidInput(
+                "a drawing shows every commit", remedy="Leave the filters, --after and --json out."
+            )
+        drawn = _drawn(islice(handle.ancestry(branch), limit), _tags(handle))
+        return Result(None, [], stream=drawn)
+    found = islice(handle.log(branch, filter=chosen, after=after), limit)
+    return Result(None, [], stream=_streamed(found, _tags(handle), as_json=call.flags.json))
+
+
+def _tags(graph: omnigraph.Graph) -> dict[str, list[str]]:
+    """The names of commits that have some."""
+    found: dict[str, list[str]] = {}
+    for tag in graph.tags():
+        found.setdefault(tag.commit_id, []).append(tag.name)
+    return found
+
+
+def _streamed(
+    commits: Iterable[Commit], tags: Mapping[str, list[str]], *, as_json: bool
+) -> Iterator[bytes]:
+    """As they are read: a line each, or one JSON object."""
+    if not as_json:
+        for commit in commits:
+            yield encoded_lines([_line(commit, tags)])
+        return
+    yield b'{"commits": ['
+    for number, commit in enumerate(commits):
+        named = {"tags": tags[commit.commit_id]} if commit.commit_id in tags else {}
+        yield f"{',' if number else ''}\n{json.dumps(commit.to_json() | named)}".encode()
+    yield b"\n]}\n"
+
+
+def _drawn(
+    commits: Iterable[tuple[Commit, tuple[str, ...]]], tags: Mapping[str, list[str]]
+) -> Iterator[bytes]:
+    described = ((commit.commit_id, parents, _line(commit, tags)) for commit, parents in commits)
+    return (encoded_lines([line]) for line in draw(described))
+
+
+def _line(commit: Commit, tags: Mapping[str, list[str]]) -> str:
+    names = ", ".join(tags.get(commit.commit_id, ()))
+    cells = (
+        commit.commit_id,
+        shown_time(commit.created_at_us),
+        commit.kind.ljust(KIND_WIDTH),
+        (commit.actor or "-").ljust(ACTOR_WIDTH),
+        *([f"({names})"] if names else []),
+        commit.message or "",
+    )
+    return "  ".join(cells).rstrip()
+
+
+@command(app, data_verb("commit show", actor=False))
+def show(
+    call: Call,
+    commit_id: Annotated[str, argument(metavar="ID", help="The commit's id.")],
+    uri: UriOption = None,
+) -> Result:
+    """Show one commit, from whichever branch has it."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    commit = graph.commit(commit_id)
+    shown = {
+        "commit": commit.commit_id,
+        "branch": commit.branch,
+        "kind": commit.kind,
+        "parent": commit.parent,
+        "merged parent": commit.merged_parent,
+        "actor": commit.actor,
+        "recovered by": commit.recovered_by,
+        "date": shown_time(commit.created_at_us),
+        "message": commit.message,
+    } | dict(commit.metadata)
+    rows = [(f"{name}:", cell(value)) for name, value in shown.items() if value is not None]
+    return Result(commit.to_json(), columns(rows))
+
+
+@command(app, data_verb("commit changes", actor=False))
+def changes(
+    call: Call,
+    commit_id: Annotated[str, argument(metavar="ID", help="The commit's id.")],
+    uri: UriOption = None,
+    kinds: KindOption = None,
+    types: TypeOption = None,
+    ops: OpOption = None,
+    limit: Annotated[
+        int | None,
+        option("--limit", metavar="N", help="Changes per page.", show_default=False),
+    ] = None,
+    page_token: PageTokenOption = None,
+) -> Result:
+    """Show what a commit changed, relative to its first parent."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    settings: dict[str, Any] = {"kinds": kinds or (), "types": types or (), "ops": ops or ()}
+    if limit is not None:
+        settings["limit"] = limit
+    page = graph.commit_changes(commit_id, page_token=page_token, **settings)
+    if page_token is not None:
+        lines = block_text(page.block).decode().removesuffix("\n").split("\n")
+        if page.next_page_token is not None:
+            lines.append(f"next page: --page-token {page.next_page_token}")
+        return Result(page.to_json(), lines)
+
+    def blocks() -> Iterator[Block]:
+        yield page.block
+        token = page.next_page_token
+        while token is not None:
+            following = graph.commit_changes(commit_id, page_token=token, **settings)
+            yield following.block
+            token = following.next_page_token
+
+    stream = json_array(blocks()) if call.flags.json else texts(blocks())
+    return Result(None, [], stream=chain(stream, [b"\n"] if call.flags.json else []))
+
+
+def _where(filters: list[str]) -> Callable[[Commit], bool] | None:
+    """All conditions as one; None where there are none, so that a limit stays cheap."""
+    conditions = [_condition(text) for text in filters]
+    if not conditions:
+        return None
+    return lambda commit: all(condition(commit) for condition in conditions)
+
+
+def _condition(text: str) -> Callable[[Commit], bool]:
+    key, equals, value = text.partition("=")
+    if equals and key in _FIELDS:
+        return lambda commit: value in _FIELDS[key](commit)
+    if equals and key.startswith(_METADATA) and key != _METADATA:
+        return lambda commit: commit.metadata.get(key.removeprefix(_METADATA)) == value
+    raise InvalidInput(
+        f"{text!r} is not a filter",
+        remedy=f"Write KEY=VALUE with one of {', '.join(_FIELDS)} or {_METADATA}NAME as the key.",
+    )

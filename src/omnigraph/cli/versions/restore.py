@@ -1,0 +1,65 @@
+"""``omnigraph restore``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import omnigraph
+from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.declared import argument
+from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.output import Result
+from omnigraph.cli.scope import data_verb
+from omnigraph.cli.versions.undo import StateArgument, undone
+from omnigraph.cli.writing import IfCommitOption, MessageOption
+from omnigraph.errors import InvalidInput
+
+app = Noun("Bring entities back to what they were.", single=True)
+
+
+@command(app, data_verb("restore"))
+def restore(
+    call: Call,
+    target: StateArgument,
+    things: Annotated[
+        list[str],
+        argument(metavar="KIND:TYPE[:ID]...", help="Types or entities: node:Person:ana."),
+    ],
+    uri: UriOption = None,
+    branch: BranchOption = "main",
+    message: MessageOption = None,
+    if_commit: IfCommitOption = None,
+) -> Result:
+    """Bring entities, or all entities of types, back to what they were."""
+    location = call.address(uri)
+    call.echo(location)
+    made = omnigraph.open(location.uri).restore(
+        target,
+        _chosen(things),
+        branch,
+        message=message,
+        actor=call.actor,
+        expected_head=if_commit,
+    )
+    return undone(made, f"restored {', '.join(things)} on {branch}")
+
+
+def _chosen(things: list[str]) -> dict[str, list[str] | None]:
+    """``node:Person:ana`` names an entity, ``node:Person`` all of a type."""
+    found: dict[str, list[str] | None] = {}
+    for thing in things:
+        kind, _, rest = thing.partition(":")
+        name, colon, id = rest.partition(":")
+        if kind not in ("node", "edge") or not name:
+            raise InvalidInput(
+                f"{thing!r} names neither a type nor an entity",
+                remedy="Write node:Person, or node:Person:ana.",
+            )
+        key = f"{kind}:{name}"
+        if not colon:
+            found[key] = None
+        else:
+            ids = found.setdefault(key, [])
+            if ids is not None:
+                ids.append(id)
+    return found

@@ -1,0 +1,22 @@
+"""What the commands that undo or repeat something share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from omnigraph.cli.declared import argument
+from omnigraph.cli.output import Result
+
+if TYPE_CHECKING:
+    from omnigraph.catalog.rows import Commit
+
+CommitArgument = Annotated[str, argument(metavar="COMMIT", help="The commit's id.")]
+StateArgument = Annotated[
+    str, argument(metavar="REF", help="The older state: a commit, a tag or a time.")
+]
+
+
+def undone(made: Commit | None, done: str) -> Result:
+    if made is None:
+        return Result({"commit": None}, ["nothing to do"])
+    return Result({"commit": made.to_json()}, [f"{done}; commit {made.commit_id}"])

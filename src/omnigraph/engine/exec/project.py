@@ -1,0 +1,235 @@
+"""What becomes of the matches: the columns of the answer.
+
+Projection, whole entities, and the choice between listing and grouping. Order and limit are applied
+before values are fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from omnigraph.engine.exec.aggregate import weights_suffice
+from omnigraph.engine.exec.blockwise_aggregate import group
+from omnigraph.engine.exec.evaluate import Evaluator
+from omnigraph.engine.exec.frame import Frame, block_slices
+from omnigraph.engine.exec.sort import Key, SortColumn, Strings, ordered_rows, shortlist
+from omnigraph.engine.limits import Guard
+from omnigraph.engine.result import Entities
+from omnigraph.engine.tables.loaded import CachedTable
+from omnigraph.lang.query.checked import Column, SortKey
+from omnigraph.lang.query.plan.logical import Group, Project, ReadPlan
+from omnigraph.lang.query.typed_expressions import (
+    Expression,
+    PropertyOf,
+    WholeEntity,
+    counts_rows,
+    is_constant,
+    variables,
+)
+from omnigraph.predicates import chunked
+from omnigraph.predicates.values import Ints, Mask, Values, repeated
+from omnigraph.predicates.values import Literal as LiteralValue
+
+if TYPE_CHECKING:
+    from omnigraph.engine.exec.aggregate import Grouped
+    from omnigraph.engine.tables.probe import Edges, Nodes
+
+EntityForm = Literal["object", "id"]
+Answer: TypeAlias = Values | Entities
+
+
+def needed_variables(plan: ReadPlan) -> frozenset[str]:
+    """The variables that the output of a plan looks at."""
+    names = set(plan.tie_break)
+    expressions: list[Expression] = [item.expression for item in plan.columns]
+    expressions += [item.expression for item in plan.order]
+    if plan.ranking is not None:
+        expressions.append(plan.ranking)
+    for item in expressions:
+        names |= variables(item)
+    if isinstance(plan.output, Group):
+        # Counting a variable is counting rows: no entity is missing.
+        used = {
+            name
+            for column in (*plan.output.keys, *plan.output.aggregates)
+            for name in variables(column.expression)
+            if not counts_rows(column.expression)
+        }
+        names = used | set().union(*(variables(item.expression) for item in plan.output.keys))
+    return frozenset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Turns the matches of one plan into its answer."""
+
+    plan: ReadPlan
+    evaluator: Evaluator
+    tables: Mapping[str, Nodes | Edges]
+    guard: Guard
+    entity_form: EntityForm
+
+    def answer(self, frame: Frame, ranks: SortColumn | None = None) -> list[Answer]:
+        """The columns of the answer. ``ranks`` order the rows before everything else."""
+        if isinstance(self.plan.output, Group):
+            return self._grouped(self.plan.output, frame)
+        return self._listed(self.plan.output, frame, ranks)
+
+    # Listing
+
+    def _listed(self, output: Project, frame: Frame, ranks: SortColumn | None) -> list[Answer]:
+        limit = self.plan.limit
+        wanted = frame.matches if limit is None else min(limit, frame.matches)
+        self.guard.allow_result(wanted)
+        if limit is not None and not self.plan.order and ranks is None:
+            frame = _first_matches(frame, limit)
+        self.guard.allow_frame(frame.matches)
+        frame = frame.spread()
+        if ranks is not None or self.plan.order:
+            frame = self._ordered(frame, ranks)
+        return [self._column(item, frame) for item in output.columns]
+
+    def _ordered(self, frame: Frame, ranks: SortColumn | None) -> Frame:
+        """The rows in order, as many as the limit allows."""
+        keys, sorting, limit = [], self._sorting(), self.plan.limit
+        if ranks is not None:
+            keys = [_known(ranks)]
+        elif sorting and limit:
+            origin, chosen = frame.origin()
+            if chosen is not None:
+                rows = shortlist(self._sort_key(sorting[0], origin), origin.rows, limit, chosen)
+                frame = origin.take(chunked.sort(rows))
+        keys += [self._sort_key(item, frame) for item in sorting]
+        ties = [(self.tables[name], frame.columns[name]) for name in self.plan.tie_break]
+        return frame.take(ordered_rows(keys, ties, frame.rows, limit))
+
+    def _sorting(self) -> list[SortKey]:
+        return [item for item in self.plan.order if not is_constant(item.expression)]
+
+    def _sort_key(self, key: SortKey, frame: Frame) -> Key:
+        expression, descending = key.expression, key.descending
+        strings = self._strings(expression)
+
+        def of(rows: Ints | slice | None, *, rough: bool = False) -> SortColumn:
+            part = frame
+            if rows is not None:
+                part = frame.part(rows) if isinstance(rows, slice) else frame.take(rows)
+            if rough and strings is not None and isinstance(expression, PropertyOf):
+                return strings.rough(part.columns[expression.variable], descending=descending)
+            value = self.evaluator.comparable(expression, part)
+            assert isinstance(value, Values)
+            return SortColumn.of(value, descending=descending)
+
+        return of
+
+    def _strings(self, expression: Expression) -> Strings | None:
+        """The column of a property that holds strings as they are."""
+        if not isinstance(expression, PropertyOf) or not expression.type.is_string:
+            return None
+        table = self.tables[expression.variable]
+        if not isinstance(table, CachedTable):
+            return None
+        column = table.column(expression.property)
+        return None if column.is_numpy else Strings(column)
+
+    def _column(self, column: Column, frame: Frame) -> Answer:
+        expression = column.expression
+        if isinstance(expression, WholeEntity):
+            return self._entities(expression.variable, frame.columns[expression.variable])
+        value = self.evaluator.value(expression, frame)
+        if isinstance(value, LiteralValue):
+            value = repeated(value, frame.rows)
+        return value
+
+    def _entities(self, variable: str, ordinals: Ints) -> Answer:
+        """Whole entities: all properties but blobs, or the id alone."""
+        table = self.tables[variable]
+        if self.entity_form == "id":
+            return table.gather("id", ordinals)
+        names = tuple(item.name for item in table.kind.columns() if not item.type.is_blob)
+        return Entities(names, tuple(table.gather(name, ordinals) for name in names))
+
+    # Grouping
+
+    def _grouped(self, output: Group, frame: Frame) -> list[Answer]:
+        counts = [item.expression for item in output.columns if counts_rows(item.expression)]
+        if len(counts) == len(output.columns) and self.plan.limit is None:
+            self.guard.allow_result(1)
+            matches = np.array([frame.matches], dtype=np.int64)
+            return [Values(count.type, matches) for count in counts]
+        if not weights_suffice(output):
+            self.guard.allow_frame(frame.matches)
+            frame = frame.spread()
+        grouped = group(output, frame, self.evaluator)
+        self.guard.allow_result(min(grouped.rows, self.plan.limit or grouped.rows))
+        first = grouped.first
+        rows = self._ordered_groups(output, grouped)
+        if output.keys and rows is not None:
+            first = first.take(rows)
+        columns: list[Answer] = []
+        for item in output.columns:
+            found = grouped.of(item.expression)
+            if found is not None:
+                columns.append(found if rows is None else found.take(rows))
+            else:
+                columns.append(self._column(item, first))
+        return columns
+
+    def _ordered_groups(self, output: Group, grouped: Grouped) -> Ints | None:
+        first, limit = grouped.first, self.plan.limit
+        if not self.plan.order:
+            return None if limit is None else np.arange(min(limit, grouped.rows))
+        keys: list[Key] = []
+        for item in self._sorting():
+            value = grouped.of(item.expression)
+            if value is not None:
+                keys.append(_known(SortColumn.of(value, descending=item.descending)))
+            else:
+                keys.append(self._sort_key(item, first))
+        ties = []
+        for column in output.keys:
+            expression = column.expression
+            if isinstance(expression, WholeEntity):
+                ties.append((self.tables[expression.variable], first.columns[expression.variable]))
+            elif not is_constant(expression):
+                keys.append(self._sort_key(SortKey(expression, descending=False), first))
+        return ordered_rows(keys, ties, grouped.rows, limit)
+
+
+def _known(column: SortColumn) -> Key:
+    def of(rows: Ints | slice | None, *, rough: bool = False) -> SortColumn:
+        return column if rows is None else column.take(rows)
+
+    return of
+
+
+def _first_matches(frame: Frame, limit: int) -> Frame:
+    """At most this many matches from the start of a frame."""
+    origin, chosen = frame.origin()
+    if chosen is not None:
+        return origin.take(_first_chosen(chosen, limit))
+    if frame.weight is None:
+        return frame.take(np.arange(min(limit, frame.rows)))
+    before = chunked.mapped(np.subtract, chunked.cumsum(frame.weight), frame.weight)
+    kept = frame.take(chunked.nonzero(chunked.mapped(lambda part: part < limit, before)))
+    if not kept.rows or kept.weight is None:
+        return kept
+    weight = kept.weight.copy()
+    weight[-1] = min(int(weight[-1]), limit - int(weight[:-1].sum()))
+    return Frame(kept.rows, kept.columns, weight)
+
+
+def _first_chosen(chosen: Mask, limit: int) -> Ints:
+    """The first places that were chosen, without a look at all of them where that is enough."""
+    found: list[Ints] = []
+    missing = limit
+    for block in block_slices(len(chosen)):
+        if missing <= 0:
+            break
+        found.append(np.flatnonzero(chosen[block])[:missing] + block.start)
+        missing -= len(found[-1])
+    return np.concatenate([np.arange(0), *found])

@@ -1,0 +1,122 @@
+"""Ranking: searches that order the rows.
+
+The candidates of the searched variable are those that satisfy its own conditions. A vector search
+takes the nearest of them, as many as the limit; a text search takes those that match. Everything
+else in the pattern is applied afterwards and may leave fewer rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from omnigraph.engine.exec import integer_sets as sets
+from omnigraph.engine.exec.evaluate import Evaluator
+from omnigraph.engine.exec.frame import Frame
+from omnigraph.engine.exec.match import Matcher
+from omnigraph.engine.exec.sort import SortColumn, first_rows
+from omnigraph.engine.search.searcher import Searcher
+from omnigraph.errors import InvalidInput
+from omnigraph.lang.query.plan.logical import ReadPlan
+from omnigraph.lang.query.typed_expressions import Bm25, Fusion, Nearest, Ranking
+from omnigraph.model.checkpoint import checkpoint
+from omnigraph.predicates import chunked
+from omnigraph.predicates.values import Ints, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Ranker:
+    plan: ReadPlan
+    ranking: Ranking
+    matcher: Matcher
+    evaluator: Evaluator
+    """With the tables of all variables of the pattern."""
+    searcher: Searcher
+
+    def match(self, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
+        """The matches of the plan, and what orders them first of all."""
+        if isinstance(self.ranking, Fusion):
+            return self._fused(self.ranking, needed)
+        return self._ranked(self.ranking, needed)
+
+    def _ranked(self, ranking: Nearest | Bm25, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
+        name = ranking.field.variable
+        best = self._best(ranking)
+        matcher = replace(self.matcher, restricted={**self.matcher.restricted, name: best})
+        frame = matcher.match(self.plan.pattern, needed | {name}).spread()
+        return frame, self._scores(ranking, frame)
+
+    def _best(self, ranking: Nearest | Bm25) -> Ints:
+        """The entities that a search leaves for its variable."""
+        name = ranking.field.variable
+        table: Any = self.evaluator.tables[name]
+        candidates = self.matcher.candidates(self.plan.pattern.variable(name))
+        limit = self.plan.limit if isinstance(ranking, Nearest) else None
+        possible = self.searcher.best(ranking, table, candidates, limit)
+        if limit is None or len(possible) <= limit:
+            return possible
+        scores = self.searcher.scores(ranking, table, possible)
+        keys = [SortColumn.of(scores, descending=False)]
+        rows = first_rows(keys, [(table, possible)], len(possible), limit)
+        return chunked.sort(possible[rows])
+
+    def _scores(self, ranking: Nearest | Bm25, frame: Frame) -> SortColumn:
+        value = self.evaluator.value(ranking, frame)
+        assert isinstance(value, Values)
+        return SortColumn.of(value, descending=isinstance(ranking, Bm25))
+
+    # Fusion
+
+    def _fused(self, ranking: Fusion, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
+        """The entities of the first arm's variable, by the sum of their reciprocal ranks."""
+        k = self._k(ranking)
+        name = ranking.first.field.variable
+        arms = [self._arm(arm, needed | {name}, name) for arm in (ranking.first, ranking.second)]
+        scores: dict[int, float] = {}
+        for _, order in arms:
+            for rank, entity in enumerate(order):
+                if not rank % chunked.CHUNK_ROWS:
+                    checkpoint()
+                scores[entity] = scores.get(entity, 0.0) + 1.0 / (k + rank + 1)
+        seen = dict.fromkeys([entity for _, order in arms for entity in order])
+        entities = np.array(list(seen), dtype=np.int64)
+        by_score = chunked.order((np.array([-scores[entity] for entity in seen]),))
+        best = entities[by_score[: self.plan.limit]].tolist()
+        self.searcher.fused[ranking] = scores
+        place = {entity: at for at, entity in enumerate(best)}
+        first, second = arms[0][0], arms[1][0]
+        only_second = ~sets.among(second.columns[name], sets.unique(first.columns[name]))
+        frame = _joined(first, second.keep(only_second))
+        ranks = np.empty(frame.rows, dtype=np.int64)
+        for part in chunked.chunks(frame.rows):
+            ranks[part] = [place.get(e, -1) for e in frame.columns[name][part].tolist()]
+        kept = chunked.nonzero(ranks >= 0)
+        return frame.take(kept), SortColumn(chunked.take(ranks, kept))
+
+    def _arm(
+        self, arm: Nearest | Bm25, needed: frozenset[str], name: str
+    ) -> tuple[Frame, list[int]]:
+        """The matches of one arm, and its entities by first appearance."""
+        frame, scores = self._ranked(arm, needed | {arm.field.variable})
+        ties: list[Any] = [
+            (self.evaluator.tables[item], frame.columns[item]) for item in self.plan.tie_break
+        ]
+        rows = first_rows([scores], ties, frame.rows, None)
+        entities: dict[int, None] = {}
+        for part in chunked.chunks(len(rows)):
+            entities.update(dict.fromkeys(frame.columns[name][rows[part]].tolist()))
+        return frame, list(entities)
+
+    def _k(self, ranking: Fusion) -> float:
+        k = self.evaluator.literal(ranking.k).value
+        if not isinstance(k, int) or k <= 0:
+            raise InvalidInput("`k` of `rrf` must be greater than zero", details={"k": k})
+        return float(k)
+
+
+def _joined(first: Frame, second: Frame) -> Frame:
+    names = first.columns.keys() & second.columns.keys()
+    columns = {n: chunked.concatenate((first.columns[n], second.columns[n])) for n in names}
+    return Frame(first.rows + second.rows, columns)

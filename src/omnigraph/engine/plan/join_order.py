@@ -1,0 +1,209 @@
+"""The order of evaluation: where to start, and which edge to follow next.
+
+Chosen from what the manifest knows: how many entities each type has. So the order does not depend
+on what happens to be in memory, and neither does the order of rows. Estimates may be wrong; the
+answer never is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeAlias
+
+from omnigraph.lang.query.plan.logical import Expand, Pattern, PatternVariable
+from omnigraph.lang.query.plan.steps import Connected, Follow, Scan, Step, Where, Without
+from omnigraph.lang.query.typed_expressions import (
+    Compare,
+    EntityType,
+    Expression,
+    PropertyOf,
+    TextMatch,
+    is_constant,
+    variables,
+)
+
+Rows = Callable[[EntityType], int]
+Course: TypeAlias = tuple[tuple[Step, frozenset[str]], ...]
+"""The steps in order, each with the variables that something after it still looks at."""
+
+EQUAL_SHARE: Final = 0.01
+"""How much of a type is left by a condition, roughly."""
+RANGE_SHARE: Final = 0.3
+TEXT_SHARE: Final = 0.05
+OTHER_SHARE: Final = 0.9
+HOPS_COUNTED_MAX: Final = 4
+"""Beyond this many hops an estimate of what is reached says nothing."""
+
+
+def selectivity(condition: Expression) -> float:
+    """The share of entities that a condition leaves, as a guess."""
+    if isinstance(condition, TextMatch):
+        return 1 - TEXT_SHARE if condition.negated else TEXT_SHARE
+    if isinstance(condition, Compare):
+        direct = isinstance(condition.left, PropertyOf) and is_constant(condition.right)
+        if direct and condition.operator in ("=", "contains", "starts_with"):
+            return EQUAL_SHARE
+        if condition.operator != "!=":
+            return RANGE_SHARE
+    return OTHER_SHARE
+
+
+def estimate_scan(variable: PatternVariable, rows: Rows, restricted: Collection[str] = ()) -> float:
+    """How many entities satisfy what is known about a variable alone."""
+    found = float(rows(variable.type))
+    for condition in variable.predicates:
+        found *= selectivity(condition)
+    if variable.name in restricted:
+        found *= EQUAL_SHARE
+    return found
+
+
+def estimate_growth(
+    expand: Expand,
+    near: EntityType | None,
+    found: PatternVariable,
+    edge: PatternVariable | None,
+    rows: Rows,
+    restricted: Collection[str] = (),
+) -> float:
+    """How many acceptable neighbours an entity has on average. ``near``: its type, if known."""
+    starts = rows(near if near is not None else found.type)
+    degree = rows(expand.edge) / max(1, starts)
+    growth = float(degree ** min(expand.max_hops, HOPS_COUNTED_MAX))
+    for item in (found, edge):
+        for condition in item.predicates if item is not None else ():
+            growth *= selectivity(condition)
+    return growth * EQUAL_SHARE if found.name in restricted else growth
+
+
+def order_steps(
+    pattern: Pattern,
+    known: Collection[str],
+    rows: Rows,
+    restricted: Collection[str] = (),
+    needed: Collection[str] = (),
+) -> list[Step]:
+    """The steps of a pattern when the variables ``known`` are there already.
+
+    What the answer does not need is found last, where counting it is enough.
+    """
+    return _Ordering(pattern, known, rows, restricted, needed).run()
+
+
+def course_of(steps: Sequence[Step], needed: frozenset[str]) -> Course:
+    """Steps with what is wanted after each of them."""
+    found: list[tuple[Step, frozenset[str]]] = []
+    wanted = needed
+    for step in reversed(steps):
+        found.append((step, wanted))
+        wanted |= _looks_at(step)
+    return tuple(reversed(found))
+
+
+def _looks_at(step: Step) -> frozenset[str]:
+    match step:
+        case Scan():
+            return frozenset()
+        case Follow() | Connected():
+            return frozenset({step.expand.source, step.expand.target})
+        case Where():
+            return variables(step.condition)
+        case Without():
+            return frozenset(step.anti_join.outer)
+
+
+class _Ordering:
+    def __init__(
+        self,
+        pattern: Pattern,
+        known: Collection[str],
+        rows: Rows,
+        restricted: Collection[str],
+        needed: Collection[str],
+    ) -> None:
+        self._needed = needed
+        self._pattern = pattern
+        self._variables = {item.name: item for item in pattern.variables}
+        self._known = set(known)
+        self._rows = rows
+        self._restricted = restricted
+        self._steps: list[Step] = []
+        self._expands = list(pattern.expands)
+        self._tests = list(pattern.filters)
+
+    def run(self) -> list[Step]:
+        self._settle()
+        while True:
+            if (expand := self._next_expand()) is not None:
+                self._follow(expand)
+            elif (variable := self._next_scan()) is not None:
+                self._steps.append(Scan(variable))
+                self._known.add(variable.name)
+            else:
+                break
+            self._settle()
+        for item in self._pattern.anti_joins:
+            self._steps.append(Without(item, ()))
+        return self._steps
+
+    def _settle(self) -> None:
+        """Where everything that can be tested now, cheapest kind first."""
+        ready = [item for item in self._tests if variables(item) <= self._known]
+        self._steps += [Where(item) for item in ready]
+        self._tests = [item for item in self._tests if item not in ready]
+        for expand in list(self._expands):
+            if {expand.source, expand.target} <= self._known:
+                self._expands.remove(expand)
+                self._steps.append(Connected(expand, self._edge(expand)))
+                if expand.edge_variable is not None:
+                    self._known.add(expand.edge_variable)
+                    self._settle()
+                    return
+
+    def _next_expand(self) -> Expand | None:
+        """Of the edges that lead to something new, the one that multiplies least."""
+        open_ = [e for e in self._expands if {e.source, e.target} & self._known]
+        return min(open_, key=self._growth, default=None)
+
+    def _growth(self, expand: Expand) -> float:
+        near, far = expand.source, expand.target
+        if near not in self._known:
+            near, far = far, near
+        known = self._variables.get(near)
+        return estimate_growth(
+            expand,
+            None if known is None else known.type,
+            self._variables[far],
+            self._edge(expand),
+            self._rows,
+            self._restricted,
+        )
+
+    def _next_scan(self) -> PatternVariable | None:
+        """Of what is not connected to anything known, the variable with the fewest entities."""
+        open_ = [
+            item
+            for item in self._pattern.variables
+            if item.type.kind == "node" and item.name not in self._known
+        ]
+        if not open_:
+            return None
+        return min(open_, key=self._start_key)
+
+    def _start_key(self, variable: PatternVariable) -> tuple[float, bool, int, str]:
+        """Fewest first; of equals what the answer needs, then what most edges touch."""
+        touching = sum(variable.name in (e.source, e.target) for e in self._pattern.expands)
+        estimate = estimate_scan(variable, self._rows, self._restricted)
+        return estimate, variable.name not in self._needed, -touching, variable.name
+
+    def _follow(self, expand: Expand) -> None:
+        self._expands.remove(expand)
+        new = expand.source if expand.target in self._known else expand.target
+        self._steps.append(Follow(expand, self._variables[new], self._edge(expand)))
+        self._known.add(new)
+        if expand.edge_variable is not None:
+            self._known.add(expand.edge_variable)
+
+    def _edge(self, expand: Expand) -> PatternVariable | None:
+        name = expand.edge_variable
+        return None if name is None else self._variables[name]

@@ -1,0 +1,287 @@
+"""Newline-delimited JSON: the strict reader, and the compatible one for older clients.
+
+The strict reader takes a block of lines, sorts them by type and lets Arrow parse all lines of one
+type at once. Arrow is as strict as we are (duplicate members, unknown fields, numbers that do not
+fit) in everything but a few points, which are checked here; whatever it refuses is read again line
+by line, which gives the exact message and place, or the row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
+from typing import IO, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from omnigraph.constraints.conform import Conformed, conform
+from omnigraph.errors import ResourceLimit
+from omnigraph.ingest.gathered_rows import Gathered
+from omnigraph.ingest.line_groups import HEAD, Group, group_lines
+from omnigraph.ingest.records import RecordReader, parse_strict
+from omnigraph.lang.schema import EdgeType, NodeType
+from omnigraph.model.types import PropertyType
+from omnigraph.prepare.entity_rows import column_array
+
+BLOCK_BYTES: Final = 8 << 20
+LINE_BYTES_MAX: Final = 256 << 20
+"""One record must fit into memory several times over while it is parsed."""
+
+BOM: Final = b"\xef\xbb\xbf"
+
+
+class StrictReader:
+    """Reads NDJSON into ``gathered``; call ``read`` once per file."""
+
+    def __init__(self, gathered: Gathered, progress: Callable[[int], None] | None = None) -> None:
+        self._gathered = gathered
+        self._records = RecordReader(gathered, strict=True)
+        self._progress = progress
+        self._schemas: dict[tuple[str, bool], pa.Schema] = {}
+
+    def read(self, stream: IO[bytes], *, begins_file: bool = True) -> int:
+        """All records of one stream of bytes; returns how many lines that were."""
+        lines = 0
+        for block, lines in _blocks(stream, self._gathered.place):
+            first = lines - block.count(b"\n") + 1
+            text = block.removeprefix(BOM) if first == 1 and begins_file else block
+            self._read_block(text, first)
+            if self._progress is not None:
+                self._progress(len(block))
+        return lines
+
+    def _read_block(self, block: bytes, first: int) -> None:
+        groups, slow = group_lines(block, first)
+        is_utf8 = _is_utf8(block)
+        for group in groups:
+            owner = self._owner(group.head) if is_utf8 else None
+            if owner is None or not self._read_fast(owner, group):
+                slow += zip(group.texts(), group.numbers.tolist(), strict=True)
+        slow.sort(key=itemgetter(1))  # problems are reported in the order of the lines
+        self._read_slowly(slow)
+
+    def _owner(self, head_text: bytes) -> NodeType | EdgeType | None:
+        head = HEAD.match(head_text)
+        assert head is not None
+        name = head[2].decode("utf-8")
+        schema = self._gathered.schema
+        return schema.nodes.get(name) if head[1] == b"type" else schema.edge(name)
+
+    def _read_slowly(self, lines: list[tuple[bytes, int]]) -> None:
+        for text, number in lines:
+            try:
+                record = parse_strict(text.decode("utf-8"))
+            except UnicodeDecodeError:
+                self._gathered.problem("syntax", "the line is not UTF-8", number)
+            except ValueError as problem:
+                self._gathered.problem("syntax", _json_problem(problem), number)
+            else:
+                self._records.read(record, number)
+
+    # -- whole groups ------------------------------------------------------------------------------
+
+    def _read_fast(self, owner: NodeType | EdgeType, group: Group) -> bool:
+        """All lines of one type at once; False when they must be looked at one by one."""
+        parsed = self._parse(owner, group.data)
+        if parsed is None or not _framed(parsed, group):
+            return False
+        columns: dict[str, Any] = {}
+        for name, field in owner.endpoints.items():
+            if parsed[field].null_count:
+                return False
+            columns[name] = parsed[field]
+        data = parsed["data"].combine_chunks()
+        for column in owner.columns():
+            if column.name in columns:
+                continue
+            values = _member(data, column.name)
+            if column.property_id is None:
+                columns[column.name] = values
+                continue
+            found = conform(values, column.type)
+            if found.problems:
+                return False
+            columns[column.name] = self._column(column.type, found, group)
+        ordered = {column.name: columns[column.name] for column in owner.columns()}
+        nulled = _nulled(owner, ordered, group) if self._gathered.marks_nulls else None
+        numbers = pa.array(group.numbers, type=pa.int64())
+        self._gathered.add_columns(owner, ordered, numbers, nulled)
+        return True
+
+    def _column(self, kind: PropertyType, found: Conformed, group: Group) -> Any:
+        if found.values is None:
+            return found.column
+        return column_array(kind, self._gathered.settle(found.values, group.numbers.tolist()))
+
+    def _parse(self, owner: NodeType | EdgeType, data: pa.Buffer) -> pa.Table | None:
+        """The lines as Arrow reads them: with times as text, or else as numbers."""
+        for times_as_text in (True, False):
+            schema = self._arrow_schema(owner, times_as_text)
+            if schema is None:
+                continue
+            try:
+                return arrow_json.read_json(
+                    pa.BufferReader(data),
+                    # One block, in this thread: blocks are small and tasks are parallel already.
+                    read_options=arrow_json.ReadOptions(
+                        use_threads=False, block_size=max(data.size, 1) + 1
+                    ),
+                    parse_options=arrow_json.ParseOptions(
+                        explicit_schema=schema, unexpected_field_behavior="error"
+                    ),
+                )
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+                continue
+        return None
+
+    def _arrow_schema(self, owner: NodeType | EdgeType, times_as_text: bool) -> pa.Schema | None:
+        """The shape of a line; None when numbers for times make no difference to it."""
+        kinds = {item.name: item.type for item in owner.properties.values()}
+        has_times = any(kind.scalar.family in ("date", "datetime") for kind in kinds.values())
+        if not times_as_text and not has_times:
+            return None
+        found = self._schemas.get((owner.key, times_as_text))
+        if found is None:
+            members = [pa.field("id", pa.string())]
+            members += [pa.field(n, _json_type(k, times_as_text)) for n, k in kinds.items()]
+            outside = ["edge" if isinstance(owner, EdgeType) else "type", *owner.endpoints.values()]
+            fields = [pa.field(name, pa.string()) for name in outside]
+            found = pa.schema([*fields, pa.field("data", pa.struct(members))])
+            self._schemas[owner.key, times_as_text] = found
+        return found
+
+
+class CompatibleReader:
+    """Reads a stream of JSON values, however they are laid out, under the compatible rules."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        self._gathered = gathered
+        self._records = RecordReader(gathered, strict=False)
+
+    def read(self, stream: IO[bytes]) -> None:
+        """All records of one stream; problems cite the number of the record."""
+        data = stream.read(LINE_BYTES_MAX + 1)
+        if len(data) > LINE_BYTES_MAX:
+            raise _too_long(len(data), self._gathered.place(None))
+        try:
+            text = data.removeprefix(BOM).decode("utf-8")
+        except UnicodeDecodeError:
+            self._gathered.problem("syntax", "the input is not UTF-8", None)
+            return
+        number = 0
+        try:
+            for number, record in enumerate(_values(text), 1):
+                self._records.read(record, number)
+        except ValueError as problem:
+            self._gathered.problem("syntax", _json_problem(problem), number + 1)
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The JSON values of a text, one after the other."""
+    decoder = json.JSONDecoder()
+    at, end = 0, len(text)
+    while True:
+        while at < end and text[at] in " \t\r\n":
+            at += 1
+        if at == end:
+            return
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except RecursionError:
+            raise ValueError("the JSON is nested too deep") from None
+        yield value
+
+
+def _blocks(stream: IO[bytes], place: Callable[[int], str]) -> Iterator[tuple[bytes, int]]:
+    """Blocks that end where a line ends, with the number of lines ended so far.
+
+    Only the last may lack its newline. ``place`` names a line in messages.
+    """
+    begun: list[bytes] = []
+    size = lines = 0
+    while True:
+        read = stream.read(BLOCK_BYTES)
+        if not read:
+            break
+        cut = read.rfind(b"\n") + 1
+        if cut:
+            block = b"".join((*begun, read[:cut]))
+            lines += block.count(b"\n")
+            yield block, lines
+            begun, size = [read[cut:]], len(read) - cut
+            continue
+        begun.append(read)
+        size += len(read)
+        if size > LINE_BYTES_MAX:
+            raise _too_long(size, place(lines + 1))
+    if size:
+        yield b"".join(begun), lines
+
+
+def _too_long(size: int, place: str) -> ResourceLimit:
+    return ResourceLimit(
+        f"bytes of the record at {place}",
+        LINE_BYTES_MAX,
+        size,
+        remedy="Write one record per line, and make records smaller.",
+    )
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _framed(parsed: pa.Table, group: Group) -> bool:
+    """Exactly one record per line, and no `data` that is null rather than absent."""
+    if parsed.num_rows != len(group.numbers):
+        return False
+    data = parsed["data"]
+    if not data.null_count:
+        return True
+    texts = group.texts()
+    missing = pc.indices_nonzero(pc.is_null(data)).to_pylist()
+    return all(b'"data"' not in texts[at] and b"\\" not in texts[at] for at in missing)
+
+
+def _nulled(owner: NodeType | EdgeType, columns: Mapping[str, Any], group: Group) -> dict[str, Any]:
+    """Which nulls are written in the lines: Arrow does not tell them from absent members."""
+    names = [name for name in owner.properties if columns[name].null_count]
+    found = {name: np.zeros(len(group.numbers), dtype=bool) for name in names}
+    if names:
+        for at, text in enumerate(group.texts()):
+            if b"null" in text:
+                data = json.loads(text).get("data", {})
+                for name in names:
+                    found[name][at] = data.get(name, data) is None
+    return found
+
+
+def _member(data: pa.StructArray, name: str) -> pa.Array:
+    """One member of a struct column, null where the struct is."""
+    return pc.struct_field(data, name)
+
+
+def _json_type(kind: PropertyType, times_as_text: bool) -> pa.DataType:
+    """What Arrow should read for a property; ``conform`` makes the stored type of it."""
+    family = kind.scalar.family
+    if family in ("date", "datetime"):
+        item = pa.string() if times_as_text else pa.int64()
+    elif family == "float":
+        item = pa.float64()
+    else:
+        item = pa.string() if family == "blob" else kind.scalar.arrow_type()
+    return pa.list_(item) if kind.is_list or kind.is_vector else item
+
+
+def _json_problem(problem: ValueError) -> str:
+    if isinstance(problem, json.JSONDecodeError):
+        return f"not one JSON object: {problem.msg} (column {problem.colno})"
+    return str(problem)

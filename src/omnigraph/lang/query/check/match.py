@@ -1,0 +1,160 @@
+"""Types of match clauses: bindings, traversals, filters, negations.
+
+Owns everything between the braces of a ``match``. Clauses are checked from top to bottom against
+the types that ``infer`` found for the whole block, so their order changes neither what is accepted
+nor what it means.
+"""
+
+from __future__ import annotations
+
+from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.expression import check_expression
+from omnigraph.lang.query.check.infer import infer_types
+from omnigraph.lang.query.check.inline import check_inline
+from omnigraph.lang.query.check.traversal import check_traversal
+from omnigraph.lang.query.checked import CheckedBlock, CheckedTraversal
+from omnigraph.lang.query.parse import ast
+from omnigraph.lang.query.typed_expressions import EntityType, Expression
+
+
+def check_block(
+    context: Context, block: ast.Block, outer: Scope | None
+) -> tuple[CheckedBlock, Scope]:
+    """The clauses of one block, and the variables that can be used behind it."""
+    scope = Scope(outer)
+    infer_types(context.schema, block, scope)
+    traversals: list[CheckedTraversal] = []
+    conditions: list[Expression] = []
+    negations: list[CheckedBlock] = []
+    edge_variables: set[str] = set()
+    for clause in block.clauses:
+        match clause:
+            case ast.Binding():
+                conditions.extend(_binding(context, scope, clause))
+            case ast.Traversal():
+                found = check_traversal(context, scope, clause, edge_variables)
+                if found is not None:
+                    traversals.append(found)
+            case ast.Filter():
+                condition = check_expression(context, scope, clause.condition, "condition")
+                if condition is not None:
+                    conditions.append(condition)
+            case ast.Negation():
+                negations.append(_negation(context, scope, clause))
+    checked = CheckedBlock(scope.local, tuple(traversals), tuple(conditions), tuple(negations))
+    return checked, scope
+
+
+def _binding(context: Context, scope: Scope, clause: ast.Binding) -> list[Expression]:
+    variable, name = clause.variable, clause.type_name.text
+    node = context.schema.nodes.get(name)
+    if node is None:
+        _report_unknown_type(context, clause.type_name)
+        return []
+    if variable.is_anonymous:
+        context.report(
+            "T37",
+            "`$_` stands for an end of an edge and cannot be given a type",
+            variable.span,
+            remedy="Give the variable a name.",
+        )
+        return []
+    bound = scope.find(variable.text)
+    if bound is not None and bound != EntityType("node", name):
+        _report_rebound(context, variable, bound, name)
+        return []
+    conditions: list[Expression] = []
+    for item in clause.properties:
+        condition = check_inline(context, variable.text, node, item)
+        if condition is not None:
+            conditions.append(condition)
+    return conditions
+
+
+def _report_unknown_type(context: Context, name: ast.Name) -> None:
+    schema = context.schema
+    if name.text in schema.interfaces:
+        message = f"{name.text} is an interface, and only node types can be bound"
+        context.report("T1", message, name.span, remedy="Bind a node type that implements it.")
+    elif name.text in schema.edges:
+        word = name.text[0].lower() + name.text[1:]
+        message = f"{name.text} is an edge type, and only node types can be bound"
+        remedy = f"Traverse it, and name the edge if you need it: `$a $edge:{word} $b`."
+        context.report("T1", message, name.span, remedy=remedy)
+    else:
+        message = f"there is no node type {name.text}"
+        context.report_unknown("T1", message, name.span, name.text, schema.nodes)
+
+
+def _report_rebound(context: Context, variable: ast.Name, bound: EntityType, name: str) -> None:
+    if bound.kind == "edge":
+        context.report(
+            "T23",
+            f"`${variable.text}` is an edge {bound} and cannot be bound to a node type as well",
+            variable.span,
+            remedy="Use another variable for the node.",
+        )
+    else:
+        context.report(
+            "T33",
+            f"`${variable.text}` is a {bound} and cannot be a {name} as well",
+            variable.span,
+            remedy="Use another variable.",
+        )
+
+
+def _negation(context: Context, scope: Scope, clause: ast.Negation) -> CheckedBlock:
+    errors_before = context.diagnostics.error_count
+    checked, inner = check_block(context, clause.block, scope)
+    scope.hidden.update(inner.local, inner.hidden)
+    if context.diagnostics.error_count == errors_before and not _mentions_outer(
+        context, inner, clause.block
+    ):
+        context.report(
+            "T9",
+            "this `not` mentions no variable bound outside it",
+            clause.span,
+            remedy="Connect it to what it is about, for example with a traversal.",
+        )
+    return checked
+
+
+def _mentions_outer(context: Context, scope: Scope, block: ast.Block) -> bool:
+    """Whether a block, or a negation inside it, uses a variable from around it."""
+    return any(scope.is_outer(name) for name in _mentioned(context, block))
+
+
+def _mentioned(context: Context, block: ast.Block) -> set[str]:
+    """All variables written in a block; a bare name of a parameter is the parameter."""
+    found: set[str] = set()
+    blocks = [block]
+    while blocks:
+        for clause in blocks.pop().clauses:
+            match clause:
+                case ast.Binding():
+                    found.add(clause.variable.text)
+                case ast.Traversal():
+                    found.update((clause.left.text, clause.right.text))
+                case ast.Filter():
+                    found |= _in_expression(context, clause.condition)
+                case ast.Negation():
+                    blocks.append(clause.block)
+    return found
+
+
+def _in_expression(context: Context, expression: ast.Expression) -> set[str]:
+    found: set[str] = set()
+    pending = [expression]
+    while pending:
+        match pending.pop():
+            case ast.PropertyAccess(variable=variable):
+                found.add(variable.text)
+            case ast.Variable(name=name) if name not in context.parameters:
+                found.add(name)
+            case ast.Comparison(left=left, right=right):
+                pending += (left, right)
+            case ast.Call(arguments=arguments):
+                pending += arguments
+            case _:
+                pass
+    return found

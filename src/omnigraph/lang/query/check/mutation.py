@@ -1,0 +1,277 @@
+"""Types of mutation statements: insert, update, delete.
+
+Owns what can be known of a write before anything is read: types, properties, values, required
+properties, immutable keys, and that one query does not both write and delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from omnigraph.lang.query.check.context import Context
+from omnigraph.lang.query.check.names import COMPARE_OTHER, describe, how_to_give
+from omnigraph.lang.query.check.values import compatible, constant, how_to_write, stored_constant
+from omnigraph.lang.query.checked import (
+    Assignment,
+    CheckedDelete,
+    CheckedInsert,
+    CheckedStatement,
+    CheckedUpdate,
+)
+from omnigraph.lang.query.parse import ast
+from omnigraph.lang.query.typed_expressions import (
+    STRING,
+    Compare,
+    CurrentTime,
+    EntityType,
+    Expression,
+    ParameterValue,
+    PropertyOf,
+)
+from omnigraph.lang.schema import EdgeType, NodeType
+from omnigraph.model.types import PropertyType
+
+
+def check_statements(context: Context, query: ast.Query) -> tuple[CheckedStatement, ...]:
+    assert isinstance(query.body, ast.WriteBody)
+    found = [_statement(context, item) for item in query.body.statements]
+    _check_kinds(context, query, query.body.statements)
+    return tuple(item for item in found if item is not None)
+
+
+def _check_kinds(context: Context, query: ast.Query, statements: tuple[ast.Statement, ...]) -> None:
+    """A query writes or deletes. Reported last: what is wrong inside a statement comes first."""
+    kinds = [isinstance(item, ast.Delete) for item in statements]
+    if any(kinds) and not all(kinds):
+        other = statements[kinds.index(not kinds[0])]
+        context.report(
+            "T42",
+            f"query `{query.name.text}` both deletes and inserts or updates",
+            other.span,
+            remedy="Split it: one query with the deletes, one with the inserts and updates.",
+        )
+
+
+def _statement(context: Context, statement: ast.Statement) -> CheckedStatement | None:
+    declared = _resolve_type(context, statement.type_name)
+    if declared is None:
+        return None
+    match statement:
+        case ast.Insert():
+            return _insert(context, statement, declared)
+        case ast.Update():
+            return _update(context, statement, declared)
+        case ast.Delete():
+            where = _where(context, statement.where, declared)
+            return None if where is None else CheckedDelete(_type(declared), where)
+
+
+def _resolve_type(context: Context, name: ast.Name) -> NodeType | EdgeType | None:
+    schema = context.schema
+    found = schema.nodes.get(name.text) or schema.edges.get(name.text)
+    if found is None:
+        known = (*schema.nodes, *schema.edges)
+        message = f"there is no node or edge type {name.text}"
+        remedy = None
+        if name.text in schema.interfaces:
+            remedy = f"{name.text} is an interface: write a node type that implements it."
+        context.report_unknown("T10", message, name.span, name.text, known, remedy=remedy)
+    return found
+
+
+def _type(declared: NodeType | EdgeType) -> EntityType:
+    return EntityType("node" if isinstance(declared, NodeType) else "edge", declared.name)
+
+
+# Insert and update
+
+
+def _insert(
+    context: Context, statement: ast.Insert, declared: NodeType | EdgeType
+) -> CheckedInsert | None:
+    errors_before = context.diagnostics.error_count
+    fields = _fields(declared, with_ends=True)
+    assignments = _assignments(context, statement, declared, fields)
+    _check_complete(context, statement, declared)
+    if context.diagnostics.error_count != errors_before:
+        return None
+    return CheckedInsert(_type(declared), assignments)
+
+
+def _update(
+    context: Context, statement: ast.Update, declared: NodeType | EdgeType
+) -> CheckedUpdate | None:
+    if isinstance(declared, EdgeType):
+        context.report(
+            "T16",
+            f"{declared.name} is an edge type, and edges cannot be updated",
+            statement.type_name.span,
+            remedy="Delete the edge and insert it anew.",
+        )
+        return None
+    errors_before = context.diagnostics.error_count
+    assignments = _assignments(context, statement, declared, _fields(declared, with_ends=False))
+    for item in statement.assignments:
+        if item.name.text in declared.key_columns:
+            context.report(
+                "T43",
+                f"`{item.name.text}` is part of the key of {declared.name} and cannot change",
+                item.name.span,
+                remedy="Delete the node and insert it with the new key.",
+            )
+    where = _where(context, statement.where, declared)
+    if where is None or context.diagnostics.error_count != errors_before:
+        return None
+    return CheckedUpdate(_type(declared), assignments, where)
+
+
+def _fields(declared: NodeType | EdgeType, *, with_ends: bool) -> Mapping[str, PropertyType]:
+    """What can be assigned or compared, by name."""
+    fields = {name: item.type for name, item in declared.properties.items()}
+    if with_ends:
+        fields.update((name, STRING) for name in declared.endpoints.values())
+    return fields
+
+
+def _assignments(
+    context: Context,
+    statement: ast.Insert | ast.Update,
+    declared: NodeType | EdgeType,
+    fields: Mapping[str, PropertyType],
+) -> tuple[Assignment, ...]:
+    if not statement.assignments:
+        message = f"nothing is assigned to {declared.name}"
+        context.report("T10", message, statement.span, remedy="Assign at least one property.")
+    found: list[Assignment] = []
+    seen: set[str] = set()
+    for item in statement.assignments:
+        name = item.name.text
+        if name in seen:
+            context.report(
+                "T13",
+                f"`{name}` is assigned twice",
+                item.name.span,
+                remedy="Keep one of the two.",
+            )
+            continue
+        seen.add(name)
+        if name not in fields:
+            _report_unknown_field(context, declared, item.name, fields)
+            continue
+        value = _assigned(context, item, fields[name])
+        if value is not None:
+            found.append(Assignment(PropertyOf("", name, fields[name]), value))
+    return tuple(found)
+
+
+def _report_unknown_field(
+    context: Context,
+    declared: NodeType | EdgeType,
+    name: ast.Name,
+    fields: Mapping[str, PropertyType],
+) -> None:
+    remedy = None
+    if name.text == "id":
+        remedy = "The id follows from the key, or is made by the graph: it is never written."
+    elif isinstance(declared, EdgeType) and name.text in (*declared.endpoints, "source", "target"):
+        remedy = "The ends of an edge are called `from` and `to`."
+    message = f"{declared.kind} type {declared.name} has no property `{name.text}`"
+    context.report_unknown("T11", message, name.span, name.text, fields, remedy=remedy)
+
+
+def _assigned(context: Context, item: ast.PropertyValue, kind: PropertyType) -> Expression | None:
+    """The value of an assignment, known to fit the property."""
+    name = f"`{item.name.text}`"
+    if isinstance(item.value, (ast.LiteralValue, ast.ListLiteral)):
+        return stored_constant(context, item.value, kind, name)
+    value = _parameter_or_now(context, item.value)
+    if value is None:
+        return None
+    if not compatible(kind, value.type):
+        context.report(
+            "T7",
+            f"{name} is {kind.required()}, and this is {describe(value.type)}",
+            item.value.span,
+            remedy=how_to_give(value, kind),
+        )
+        return None
+    return value
+
+
+def _parameter_or_now(
+    context: Context, written: ast.Expression
+) -> ParameterValue | CurrentTime | None:
+    if not isinstance(written, ast.Variable):
+        return CurrentTime()
+    parameter = context.parameters.get(written.name)
+    if parameter is None and written.name not in context.unusable:
+        context.report_unknown(
+            "T14",
+            f"`${written.name}` is not a parameter of this query",
+            written.span,
+            written.name,
+            context.parameters,
+            remedy="Declare it in the head of the query.",
+        )
+    return parameter
+
+
+def _check_complete(context: Context, statement: ast.Insert, declared: NodeType | EdgeType) -> None:
+    """Every required property is assigned, or computed from one that is."""
+    if not statement.assignments:
+        return
+    given = {item.name.text for item in statement.assignments}
+    missing = [
+        name
+        for name, item in declared.properties.items()
+        if not item.type.nullable
+        and item.default is None
+        and name not in given
+        and not (item.embed is not None and item.embed.source in given)
+    ]
+    missing = [name for name in declared.endpoints.values() if name not in given] + missing
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        context.report(
+            "T12",
+            f"{declared.name} needs {names}",
+            statement.type_name.span,
+            remedy="Assign a value to each.",
+        )
+
+
+# Where
+
+
+def _where(
+    context: Context, where: ast.Comparison, declared: NodeType | EdgeType
+) -> Compare | None:
+    field, written = where.left, where.right
+    assert isinstance(field, ast.FieldReference)
+    fields = _fields(declared, with_ends=True)
+    if field.name not in fields:
+        _report_unknown_field(context, declared, ast.Name(field.name, field.span), fields)
+        return None
+    kind = fields[field.name]
+    if kind.is_blob:
+        message = f"`{field.name}` is a Blob, which cannot be compared"
+        context.report("T11", message, field.span, remedy=COMPARE_OTHER)
+        return None
+    value: Expression | None
+    if isinstance(written, (ast.LiteralValue, ast.ListLiteral)):
+        value = constant(context, written)
+    else:
+        value = _parameter_or_now(context, written)
+    if value is None:
+        return None
+    assert isinstance(value.type, PropertyType)
+    if not kind.is_single or not value.type.is_single or not compatible(kind, value.type):
+        context.report(
+            "T7",
+            f"`{field.name}` is {kind.required()} and cannot be compared with "
+            f"{describe(value.type)}",
+            where.span,
+            remedy=how_to_write(kind) if kind.is_single else COMPARE_OTHER,
+        )
+        return None
+    return Compare(where.operator, PropertyOf("", field.name, kind), value)

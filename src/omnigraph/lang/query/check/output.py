@@ -1,0 +1,293 @@
+"""Types of what a query answers: return items, order items, limit.
+
+Owns column names, the rules of grouping, and which orderings exist. The order of the rules is part
+of the language: return items, order items, then the rules about limits, then the aggregate rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.expression import check_expression
+from omnigraph.lang.query.check.values import I64_MAX
+from omnigraph.lang.query.checked import Column, SortKey
+from omnigraph.lang.query.functions import FUNCTIONS
+from omnigraph.lang.query.parse import ast
+from omnigraph.lang.query.typed_expressions import (
+    Aggregate,
+    Bm25,
+    EntityType,
+    Expression,
+    Fusion,
+    Nearest,
+    ParameterValue,
+    PropertyOf,
+    Ranking,
+    WholeEntity,
+)
+
+_RANKINGS: Final = (Nearest, Bm25, Fusion)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Everything behind the match."""
+
+    columns: tuple[Column, ...]
+    is_aggregate: bool
+    ranking: Ranking | None
+    order: tuple[SortKey, ...]
+    limit: int | None
+
+
+def check_output(context: Context, scope: Scope, body: ast.ReadBody) -> Output | None:
+    """None when something was reported: a part alone is of no use."""
+    errors_before = context.diagnostics.error_count
+    is_aggregate = any(_is_aggregate_call(item.expression) for item in body.returns)
+    columns = [_column(context, scope, item) for item in body.returns]
+    aliases = {
+        item.alias.text: column
+        for item, column in zip(body.returns, columns, strict=True)
+        if item.alias is not None
+    }
+    keys = _Order(context, scope, body, aliases, is_aggregate).check()
+    _check_limits(context, body, keys)
+    _check_fusions(context, body, columns, keys)
+    if is_aggregate:
+        _check_grouping(context, body, columns)
+    if context.diagnostics.error_count != errors_before:
+        return None
+    ranking, order = _split(keys)
+    return Output(
+        columns=tuple(column for column in columns if column is not None),
+        is_aggregate=is_aggregate,
+        ranking=ranking,
+        order=order,
+        limit=None if body.limit is None else body.limit.count,
+    )
+
+
+# Return
+
+
+def _is_aggregate_call(expression: ast.Expression) -> bool:
+    return (
+        isinstance(expression, ast.Call) and FUNCTIONS[expression.function.text].kind == "aggregate"
+    )
+
+
+def _column(context: Context, scope: Scope, item: ast.ReturnItem) -> Column | None:
+    expression = check_expression(context, scope, item.expression, "column")
+    if expression is None:
+        return None
+    name = _column_name(item.expression) if item.alias is None else item.alias.text
+    return Column(name, expression)
+
+
+def _column_name(expression: ast.Expression) -> str:
+    """The name of a column that has no alias."""
+    match expression:
+        case ast.PropertyAccess():
+            return f"{expression.variable.text}.{expression.property.text}"
+        case ast.Variable():
+            return expression.name
+        case ast.Call():
+            return expression.function.text
+        case _:
+            return "literal"
+
+
+def _check_grouping(context: Context, body: ast.ReadBody, columns: Sequence[Column | None]) -> None:
+    """In a query with an aggregate, every other item is part of the grouping key."""
+    for item, column in zip(body.returns, columns, strict=True):
+        if column is None:
+            continue
+        if not isinstance(column.expression, (Aggregate, PropertyOf, WholeEntity, ParameterValue)):
+            context.report(
+                "T9",
+                "next to an aggregate only properties, variables and aggregates can be returned",
+                item.span,
+                remedy="Remove the item, or return it from a query of its own.",
+            )
+
+
+# Order
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One checked order item; ``alias`` is what it was written as, if it was one."""
+
+    item: ast.OrderItem
+    expression: Expression
+    alias: str | None
+
+
+class _Order:
+    def __init__(
+        self,
+        context: Context,
+        scope: Scope,
+        body: ast.ReadBody,
+        aliases: dict[str, Column | None],
+        is_aggregate: bool,
+    ) -> None:
+        self._context = context
+        self._scope = scope
+        self._body = body
+        self._aliases = aliases
+        self._is_aggregate = is_aggregate
+        self._returned = {
+            item.expression
+            for item in body.returns
+            if item.alias is None and isinstance(item.expression, ast.PropertyAccess)
+        }
+
+    def check(self) -> list[_Key]:
+        found = (self._key(item) for item in self._body.order)
+        return [key for key in found if key is not None]
+
+    def _key(self, item: ast.OrderItem) -> _Key | None:
+        written = item.expression
+        if isinstance(written, ast.LiteralValue) and written.kind == "boolean":
+            # Nothing is ordered by a literal, so a column of this name is meant where there is one.
+            word = "true" if written.value else "false"
+            written = ast.AliasReference(word, written.span) if word in self._aliases else written
+        if isinstance(written, ast.AliasReference):
+            return self._alias(item, written)
+        if not _can_order(written):
+            self._refuse(item, "rows are ordered by properties, columns or searches")
+            return None
+        expression = check_expression(self._context, self._scope, written, "order")
+        if expression is None or not self._is_ordered(item, expression):
+            return None
+        if self._is_aggregate and written not in self._returned:
+            self._refuse(item, "a query with an aggregate is ordered by what it returns")
+            return None
+        return _Key(item, expression, None)
+
+    def _alias(self, item: ast.OrderItem, written: ast.AliasReference) -> _Key | None:
+        if written.name not in self._aliases:
+            self._context.report_unknown(
+                "T39",
+                f"no column is called `{written.name}`",
+                written.span,
+                written.name,
+                self._aliases,
+                remedy=f"Name one in `return`: `… as {written.name}`.",
+            )
+            return None
+        column = self._aliases[written.name]
+        if column is None or not self._is_ordered(item, column.expression):
+            return None
+        if isinstance(column.expression, Nearest) and item.direction == "desc":
+            self._context.report(
+                "T41",
+                "`nearest` always puts the nearest first",
+                item.span,
+                remedy="Remove `desc`.",
+            )
+            return None
+        return _Key(item, column.expression, written.name)
+
+    def _is_ordered(self, item: ast.OrderItem, expression: Expression) -> bool:
+        kind = expression.type
+        if isinstance(kind, EntityType):
+            self._refuse(item, f"a whole {kind} has no order")
+        elif not kind.is_single:
+            self._refuse(item, f"values of type {kind.required()} have no order")
+        else:
+            return True
+        return False
+
+    def _refuse(self, item: ast.OrderItem, message: str) -> None:
+        self._context.report(
+            "T40",
+            message,
+            item.span,
+            remedy="Return the value with an alias, and order by the alias.",
+        )
+
+
+def _can_order(expression: ast.Expression) -> bool:
+    if isinstance(expression, ast.Call):
+        return FUNCTIONS[expression.function.text].kind in ("rank", "fusion")
+    return isinstance(expression, ast.PropertyAccess)
+
+
+def _split(keys: Sequence[_Key]) -> tuple[Ranking | None, tuple[SortKey, ...]]:
+    """The search that leads, if any, and the plain keys."""
+    ranking: Ranking | None = None
+    order: list[SortKey] = []
+    for key in keys:
+        if isinstance(key.expression, _RANKINGS):
+            ranking = key.expression
+        else:
+            order.append(SortKey(key.expression, key.item.direction == "desc"))
+    return ranking, tuple(order)
+
+
+# Rules about limits and searches
+
+
+def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) -> None:
+    for code, kind, name in (("T21", Fusion, "rrf"), ("T17", Nearest, "nearest")):
+        key = next((key for key in keys if isinstance(key.expression, kind)), None)
+        if key is not None and body.limit is None:
+            context.report(
+                code,
+                f"ordering by `{name}` needs a limit",
+                key.item.span,
+                remedy="Say how many rows are wanted: `limit 10`.",
+            )
+    alone = next((key for key in keys if _is_standalone_nearest(key)), None)
+    if alone is not None and any(key.alias is not None for key in keys):
+        context.report(
+            "T18",
+            "`nearest` cannot be combined with ordering by a column",
+            alone.item.span,
+            remedy="Return the distance with an alias, and order by aliases only.",
+        )
+    else:
+        _check_first(context, body, keys)
+    if body.limit is not None and body.limit.count > I64_MAX:
+        message = "this limit does not fit a 64-bit number"
+        context.report("T38", message, body.limit.span, remedy="Leave the limit out.")
+
+
+def _check_first(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) -> None:
+    for key in keys:
+        if isinstance(key.expression, _RANKINGS) and key.item is not body.order[0]:
+            context.report(
+                "T41",
+                "a search orders the rows only as the first item of `order`",
+                key.item.span,
+                remedy="Put it first, and keep one search.",
+            )
+
+
+def _is_standalone_nearest(key: _Key) -> bool:
+    return key.alias is None and isinstance(key.expression, Nearest)
+
+
+def _check_fusions(
+    context: Context,
+    body: ast.ReadBody,
+    columns: Sequence[Column | None],
+    keys: Sequence[_Key],
+) -> None:
+    """The score of a fusion exists only where the fusion orders the rows."""
+    leading = keys[0].expression if keys else None
+    for item, column in zip(body.returns, columns, strict=True):
+        if column is None or not isinstance(column.expression, Fusion):
+            continue
+        if column.expression != leading:
+            context.report(
+                "T36",
+                "the score of `rrf` can only be returned by a query that is ordered by it",
+                item.span,
+                remedy="Give it an alias, and order by the alias with a limit.",
+            )

@@ -1,0 +1,204 @@
+"""The body of a query that reads: match clauses, return items, order items, limit.
+
+Owns the one hard question of the grammar: which clause starts at a variable. Two tokens of looking
+ahead decide it, and a clause once recognised is never tried as another one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from omnigraph.lang.query.functions import FUNCTIONS
+from omnigraph.lang.query.parse import ast
+from omnigraph.lang.query.parse.expression import (
+    BOOLEANS,
+    COMPARISONS,
+    TEXT_OPERATORS,
+    ExpressionParser,
+)
+from omnigraph.lang.syntax.lexer import NAME, TYPE_NAME, VARIABLE
+
+_NEAREST_DIRECTION: Final = "P106"
+
+
+class ReadParser(ExpressionParser):
+    __slots__ = ()
+
+    def read_body(self) -> ast.ReadBody:
+        self.expect_word("match")
+        match = self.block()
+        start = self.expect_word("return")
+        returns = self._return_items()
+        returns_span = self.span_from(start)
+        order: tuple[ast.OrderItem, ...] = ()
+        order_span = None
+        if word := self.accept_word("order"):
+            order = self._order_items()
+            order_span = self.span_from(word)
+        limit = None
+        if word := self.accept_word("limit"):
+            count = self.whole_number("a whole number of rows")
+            limit = ast.Limit(count, self.span_from(word))
+        return ast.ReadBody(match, returns, order, limit, returns_span, order_span)
+
+    # Match
+
+    def block(self) -> ast.Block:
+        start = self.expect("{")
+        self.enter()
+        clauses = [self._clause()]
+        while not self.accept("}"):
+            clauses.append(self._clause())
+        self.leave()
+        return ast.Block(tuple(clauses), self.span_from(start))
+
+    def _clause(self) -> ast.Clause:
+        token, following = self.current, self.peek()
+        if token.kind == NAME and token.text == "not" and following.kind == "{":
+            self.advance()
+            return ast.Negation(self.block(), self.span_from(token))
+        if token.kind == VARIABLE:
+            if following.kind == ":":
+                return self._binding()
+            if self._at_traversal():
+                return self._traversal()
+        return self._filter()
+
+    def _at_traversal(self) -> bool:
+        """Whether the variable here is the left end of a traversal.
+
+        ``$a word $b`` always is one, whatever the word; but a property behind an operator word
+        (``$a contains $b.name``) makes it a comparison.
+        """
+        word, then = self.peek(1), self.peek(2)
+        if word.kind == "<":
+            return then.kind in (NAME, TYPE_NAME) and self.peek(3).kind == ">"
+        if word.kind == NAME and word.text in TEXT_OPERATORS:
+            return then.kind == "{" or (then.kind == VARIABLE and self.peek(3).kind != ".")
+        return word.kind in (NAME, TYPE_NAME, VARIABLE)
+
+    def _binding(self) -> ast.Binding:
+        start = self.current
+        variable = self.variable()
+        self.expect(":")
+        type_name = self.name(TYPE_NAME, "a node type, which starts with an upper-case letter")
+        properties: list[ast.PropertyValue] = []
+        if self.accept("{"):
+            properties.append(self.property_value())
+            while not self.accept("}"):
+                self.expect(",")
+                if self.accept("}"):
+                    break
+                properties.append(self.property_value())
+        return ast.Binding(variable, type_name, tuple(properties), self.span_from(start))
+
+    def _traversal(self) -> ast.Traversal:
+        start = self.current
+        left = self.variable()
+        edge_variable = None
+        if self.at(VARIABLE):
+            edge_variable = self.variable()
+            self.expect(":")
+        undirected = self.accept("<") is not None
+        edge = self._edge_word()
+        if undirected:
+            self.expect(">")
+        hops = self._hops() if self.at("{") else None
+        right = self.variable()
+        return ast.Traversal(
+            left, edge, right, edge_variable, undirected, hops, self.span_from(start)
+        )
+
+    def _edge_word(self) -> ast.Name:
+        token = self.current
+        if token.kind == TYPE_NAME:
+            self.fail(
+                f"an edge is written with a lower-case first letter, not `{token.text}`",
+                hint=f"did you mean `{token.text[0].lower()}{token.text[1:]}`?",
+            )
+        if token.kind == NAME and token.text == "not":
+            self.fail(
+                "`not` is not an edge",
+                remedy="Write the negation around the traversal: `not { $a edge $b }`.",
+            )
+        return self.name(NAME, "an edge, which starts with a lower-case letter")
+
+    def _hops(self) -> ast.Hops:
+        start = self.advance()
+        minimum = self.whole_number("the smallest number of hops")
+        self.expect(",")
+        maximum = None if self.at("}") else self.whole_number("the largest number of hops")
+        self.expect("}")
+        return ast.Hops(minimum, maximum, self.span_from(start))
+
+    def _filter(self) -> ast.Filter:
+        start = self.current
+        if start.kind in ("}", NAME) and not self._at_filter_word():
+            self.try_for_words("not")
+            self.try_for("a binding", "a traversal", "a comparison", "a text search")
+            self.fail()
+        left = self.expression()
+        if _is_text_search(left) and self.current.kind not in COMPARISONS:
+            return ast.Filter(left, left.span)
+        if isinstance(left, ast.Variable):
+            self.try_for(":", "an edge")
+        operator = self.comparison_operator(words=True)
+        right = self.expression()
+        span = self.span_from(start)
+        return ast.Filter(ast.Comparison(operator, left, right, span), span)
+
+    def _at_filter_word(self) -> bool:
+        """Whether a name here can start a comparison; else the clause itself is unreadable."""
+        following = self.peek()
+        return (
+            self.current.text in BOOLEANS
+            or following.kind in ("(", *COMPARISONS)
+            or following.text in TEXT_OPERATORS
+        )
+
+    # Return, order
+
+    def _return_items(self) -> tuple[ast.ReturnItem, ...]:
+        self.expect("{")
+        items = [self._return_item()]
+        while not self.accept("}"):
+            items.append(self._return_item())
+        return tuple(items)
+
+    def _return_item(self) -> ast.ReturnItem:
+        start = self.current
+        expression = self.expression()
+        alias = None
+        if self.accept_word("as"):
+            alias = self.name(NAME, "a column name, which starts with a lower-case letter")
+        span = self.span_from(start)
+        self.accept(",")
+        return ast.ReturnItem(expression, alias, span)
+
+    def _order_items(self) -> tuple[ast.OrderItem, ...]:
+        self.expect("{")
+        items = [self._order_item()]
+        while self.accept(","):
+            items.append(self._order_item())
+        self.expect("}")
+        return tuple(items)
+
+    def _order_item(self) -> ast.OrderItem:
+        start = self.current
+        expression = self.expression()
+        direction: ast.Direction | None = None
+        if self.at_word("asc") or self.at_word("desc"):
+            if isinstance(expression, ast.Call) and expression.function.text == "nearest":
+                self.fail(
+                    "`nearest` always puts the nearest first",
+                    code=_NEAREST_DIRECTION,
+                    remedy=f"Remove `{self.current.text}`.",
+                )
+            direction = "asc" if self.advance().text == "asc" else "desc"
+        else:
+            self.try_for_words("asc", "desc")
+        return ast.OrderItem(expression, direction, self.span_from(start))
+
+
+def _is_text_search(expression: ast.Expression) -> bool:
+    return isinstance(expression, ast.Call) and FUNCTIONS[expression.function.text].kind == "text"

@@ -1,0 +1,58 @@
+"""Which parameters does a query use?
+
+Owns the walk over a whole syntax tree; answers for lint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.lang.query.parse import ast
+
+
+def unused_parameters(query: ast.Query) -> list[str]:
+    """Declared parameters whose name no expression of the query mentions, in declared order."""
+    used = {name for part in _parts(query) for name in _variables(part)}
+    return [item.name.text for item in query.parameters if item.name.text not in used]
+
+
+def _parts(query: ast.Query) -> Iterator[ast.Expression]:
+    """Every expression of a query, outermost first."""
+    if isinstance(query.body, ast.WriteBody):
+        for statement in query.body.statements:
+            if not isinstance(statement, ast.Delete):
+                yield from (item.value for item in statement.assignments)
+            if not isinstance(statement, ast.Insert):
+                yield statement.where
+        return
+    yield from _block_parts(query.body.match)
+    yield from (item.expression for item in query.body.returns)
+    yield from (item.expression for item in query.body.order)
+
+
+def _block_parts(block: ast.Block) -> Iterator[ast.Expression]:
+    for clause in block.clauses:
+        match clause:
+            case ast.Binding():
+                yield from (item.value for item in clause.properties)
+            case ast.Filter():
+                yield clause.condition
+            case ast.Negation():
+                yield from _block_parts(clause.block)
+            case ast.Traversal():
+                pass
+
+
+def _variables(expression: ast.Expression) -> Iterator[str]:
+    """Names of bare variables inside an expression."""
+    pending = [expression]
+    while pending:
+        match pending.pop():
+            case ast.Variable(name=name):
+                yield name
+            case ast.Comparison(left=left, right=right):
+                pending += (left, right)
+            case ast.Call(arguments=arguments):
+                pending += arguments
+            case _:
+                pass

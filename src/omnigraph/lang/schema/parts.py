@@ -1,0 +1,216 @@
+"""What types are made of: properties, annotations, ranges, checks, cardinalities.
+
+Values only. Each has the JSON form that the accepted schema is stored in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from omnigraph.lang.schema.change.computed import Computed
+from omnigraph.model.floats import shortest_float
+from omnigraph.model.types import PropertyType
+
+if TYPE_CHECKING:
+    from omnigraph.lang.schema.parse.ast import Value
+
+Json = dict[str, Any]
+Columns = tuple[str, ...]
+
+
+class Origin(NamedTuple):
+    """When and under which name something first appeared. Sorting by it never changes."""
+
+    generation: str
+    """The first identity minted by the change that added it."""
+    name: str
+
+
+NO_ORIGIN: Final = Origin("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomAnnotation:
+    """An annotation without meaning to Omnigraph, kept for whoever put it there."""
+
+    name: str
+    value: Value | None = None
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+    def to_json(self) -> Json:
+        body: Json = {"name": self.name}
+        if self.value is not None:
+            body["value"] = self.value
+        if self.keywords:
+            body["keywords"] = [list(pair) for pair in self.keywords]
+        return body
+
+    @classmethod
+    def from_json(cls, body: Json) -> CustomAnnotation:
+        keywords = tuple((name, value) for name, value in body.get("keywords", ()))
+        return cls(body["name"], body.get("value"), keywords)
+
+
+Metric = Literal["l2", "cosine", "dot"]
+METRICS: Final[tuple[Metric, ...]] = ("l2", "cosine", "dot")
+PARTITIONS_MAX: Final = 65_536
+"""More parts than this of a vector index hold next to nothing each."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """How the distance of two vectors is measured, and how many parts their index has."""
+
+    metric: Metric = "l2"
+    partitions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Where the text of a vector comes from, and which model the vector belongs to."""
+
+    source: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive bounds of a numeric property; values compare with them as in a query."""
+
+    property: str
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        """The bounds as the schema language writes them."""
+        low = "" if self.low is None else shortest_float(self.low)
+        return f"{low}..{'' if self.high is None else shortest_float(self.high)}"
+
+    def to_json(self) -> Json:
+        return {
+            "property": self.property,
+            "low": None if self.low is None else shortest_float(self.low),
+            "high": None if self.high is None else shortest_float(self.high),
+        }
+
+    @classmethod
+    def from_json(cls, body: Json) -> Range:
+        low, high = body["low"], body["high"]
+        return cls(
+            body["property"],
+            None if low is None else float(low),
+            None if high is None else float(high),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A pattern that must be found somewhere in a string property."""
+
+    property: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """How many edges of a type may leave one source node; ``high`` None means any number."""
+
+    low: int = 0
+    high: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.low}..{'' if self.high is None else self.high}"
+
+
+ANY_NUMBER: Final = Cardinality()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a type's table, in table order."""
+
+    name: str
+    type: PropertyType
+    property_id: str | None
+    """None for the system columns: ``id``, and ``src`` and ``dst`` of an edge."""
+
+    @property
+    def is_system(self) -> bool:
+        return self.property_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    name: str
+    type: PropertyType
+    description: str | None = None
+    embed: Embed | None = None
+    annotations: tuple[CustomAnnotation, ...] = ()
+    inherited: bool = False
+    """Copied from an interface rather than declared by the type itself."""
+    property_id: str = ""
+    origin: Origin = NO_ORIGIN
+    default: Value | None = None
+    """What an entity gets that is written without a value, as the schema writes it."""
+    vector: VectorOptions = VectorOptions()
+    fill: Any = None
+    """The stored value that entities older than the property were given; not part of the shape."""
+    computed: Computed | None = None
+    """What such entities were given instead, made of their other properties."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """What members of its enum were called before, and what they are called now."""
+
+    @property
+    def default_stored(self) -> Any:
+        """The default in its stored form; None when there is none."""
+        return None if self.default is None else self.type.accept(self.default)
+
+    def shape(self) -> Json:
+        body: Json = {"name": self.name, "type": self.type.to_json()}
+        if self.description is not None:
+            body["description"] = self.description
+        if self.embed is not None:
+            body["embed"] = {"source": self.embed.source, "model": self.embed.model}
+        if self.default is not None:
+            body["default"] = self.default
+        if self.vector != VectorOptions():
+            body["vector"] = asdict(self.vector)
+        if self.annotations:
+            body["annotations"] = [item.to_json() for item in self.annotations]
+        if self.inherited:
+            body["inherited"] = True
+        return body
+
+    def to_json(self) -> Json:
+        body = {**self.shape(), "property_id": self.property_id, "origin": list(self.origin)}
+        if self.fill is not None:
+            body["fill"] = self.fill
+        if self.computed is not None:
+            body["computed"] = self.computed.to_json()
+        if self.renamed:
+            body["renamed"] = [list(pair) for pair in self.renamed]
+        return body
+
+    @classmethod
+    def from_json(cls, body: Json) -> Property:
+        embed = body.get("embed")
+        return cls(
+            name=body["name"],
+            type=PropertyType.from_json(body["type"]),
+            description=body.get("description"),
+            embed=Embed(embed["source"], embed["model"]) if embed else None,
+            annotations=read_annotations(body),
+            inherited=body.get("inherited", False),
+            property_id=body["property_id"],
+            origin=Origin(*body["origin"]),
+            default=body.get("default"),
+            vector=VectorOptions(**body.get("vector", {})),
+            fill=body.get("fill"),
+            computed=Computed.from_json(body["computed"]) if "computed" in body else None,
+            renamed=tuple((old, new) for old, new in body.get("renamed", ())),
+        )
+
+
+def read_annotations(body: Json) -> tuple[CustomAnnotation, ...]:
+    return tuple(CustomAnnotation.from_json(item) for item in body.get("annotations", ()))

@@ -1,0 +1,127 @@
+"""Identifiers and clocks: the only places that ask the machine for randomness or the time.
+
+ULIDs sort by creation time and are unique without coordination; within one process they are
+strictly increasing, also inside one millisecond. ``Clock`` is a seam: tests pass their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ULID_LENGTH = 26
+_RANDOM_BITS = 80
+_RUN_BITS = 40  # the last eight characters: what varies inside one run of ids
+_lock = threading.Lock()
+_last = 0
+
+
+def new_ulid() -> str:
+    """A fresh ULID: 48 bits of milliseconds, 80 random bits, 26 upper-case Crockford characters."""
+    return encode_ulid(_reserve(1))
+
+
+def new_ulids(count: int) -> pa.Array:
+    """Fresh ULIDs in ascending order: consecutive numbers after a random start."""
+    first = _reserve(count)
+    return _spelled(first, (first & (1 << _RUN_BITS) - 1) + np.arange(count, dtype=np.int64))
+
+
+def placed_ulids(operation_id: str, part: int, places: np.ndarray[Any, Any]) -> pa.Array:
+    """The ULIDs of the records at some places of one part of an operation's input.
+
+    The same operation, part and place always give the same id, whoever asks and how often; its time
+    is that of the operation. Distinct places (of at most 2**40 parts and places) get distinct ids.
+    """
+    run = (1 << _RUN_BITS) - 1
+    seed = int.from_bytes(hashlib.sha256(operation_id.encode()).digest()[:10], "big")
+    time = decode_ulid(operation_id) >> _RANDOM_BITS
+    high = (time << _RUN_BITS) | ((seed >> _RUN_BITS) + part & run)
+    return _spelled(high << _RUN_BITS, (places.astype(np.int64) + (seed & run)) & run)
+
+
+def _spelled(first: int, low: np.ndarray[Any, Any]) -> pa.Array:
+    """ULIDs that share all but their last eight characters, which spell ``low``."""
+    count = len(low)
+    shifts = np.arange(_RUN_BITS - 5, -1, -5, dtype=np.int64)
+    letters = np.frombuffer(_ALPHABET.encode(), dtype=np.uint8)
+    text = np.empty((count, ULID_LENGTH), dtype=np.uint8)
+    text[:, : -len(shifts)] = np.frombuffer(
+        encode_ulid(first)[: -len(shifts)].encode(), dtype=np.uint8
+    )
+    text[:, -len(shifts) :] = letters[(low[:, None] >> shifts) & 31]
+    offsets = np.arange(count + 1, dtype=np.int64) * ULID_LENGTH
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text.tobytes())]
+    return pa.Array.from_buffers(pa.large_string(), count, buffers).cast(pa.string())
+
+
+def _reserve(count: int) -> int:
+    """The first of ``count`` consecutive numbers that are this process's alone."""
+    global _last
+    value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(10), "big")
+    with _lock:
+        # Two ids of one millisecond (or of a clock that stepped back) still sort as they were made.
+        value = _last + 1 if value <= _last else value
+        if (value & (1 << _RUN_BITS) - 1) + count > 1 << _RUN_BITS:
+            value = ((value >> _RUN_BITS) + 1) << _RUN_BITS  # a run never carries over
+        _last = value + count - 1
+    return value
+
+
+def encode_ulid(value: int) -> str:
+    """Spell a 128-bit number as a ULID."""
+    return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def decode_ulid(text: str) -> int:
+    """The 128-bit number that a ULID spells."""
+    value = 0
+    for character in text:
+        value = value << 5 | _ALPHABET.index(character)
+    return value
+
+
+def ulid_milliseconds(text: str) -> int | None:
+    """When a ULID was made, in milliseconds since 1970; None when the text is not one."""
+    if len(text) != ULID_LENGTH or not set(text) <= set(_ALPHABET):
+        return None
+    return decode_ulid(text) >> _RANDOM_BITS
+
+
+def _forget_last_after_fork() -> None:
+    global _last, _lock
+    _last, _lock = 0, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_last_after_fork)
+
+
+class Clock(Protocol):
+    """What the engine asks of time."""
+
+    def now_us(self) -> int:
+        """Microseconds since the epoch: shown to people, never used to decide anything."""
+
+    def monotonic(self) -> float:
+        """Seconds that never step back and keep counting while the process is stopped."""
+
+
+class SystemClock:
+    def now_us(self) -> int:
+        return time.time_ns() // 1_000
+
+    def monotonic(self) -> float:
+        # BOOTTIME also counts while the machine is suspended, so a lease never outlives a nap.
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
+
+
+SYSTEM_CLOCK = SystemClock()

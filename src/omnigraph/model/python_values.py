@@ -1,0 +1,107 @@
+"""Python values as JSON values: what parameters, batches and loads of mappings accept.
+
+NumPy scalars and arrays, dates, instants, decimals and UUIDs stand for the JSON value that means
+the same; everything else stays as it is, and is refused by the type that it is given to. One
+function, so that every door accepts the same. numpy is looked at only where it is loaded already.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from omnigraph.errors import InvalidValue
+from omnigraph.model.calendar import format_date, format_instant
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def plain_value(value: Any) -> Any:
+    """The JSON value that a Python value stands for; raises ``InvalidValue`` where it has none.
+
+    A datetime needs a time zone, like the text of an instant; digits below a millisecond are cut
+    off. ``numpy.datetime64`` has no zone and is UTC. A decimal must keep its digits as a float.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list or kind is tuple:
+        if all(type(item) in _PLAIN for item in value):
+            return value
+        try:
+            return [plain_value(item) for item in value]
+        except RecursionError:
+            raise InvalidValue("a list is nested too deep", remedy="Give a flat list.") from None
+    if isinstance(value, datetime):
+        return _instant(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, array):
+        return value.tolist()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
+        return _numpy(numpy, value)
+    return value
+
+
+def _instant(value: datetime) -> str | None:
+    if value != value:  # pandas.NaT: no instant at all
+        return None
+    if value.utcoffset() is None:
+        raise InvalidValue(
+            f"{value.isoformat()} has no time zone",
+            remedy="Say which instant is meant: value.replace(tzinfo=datetime.UTC), for one.",
+        )
+    return format_instant((value - _EPOCH) // _MILLISECOND)
+
+
+def _decimal(value: Decimal) -> int | float:
+    if not value.is_finite():
+        raise InvalidValue(f"{value} is not a finite number")
+    if value.adjusted() <= 40 and value == value.to_integral_value():
+        return int(value)
+    nearest = float(value)
+    if Decimal(repr(nearest)) != value:
+        raise InvalidValue(
+            f"{str(value)[:40]} has more digits than a 64-bit float holds",
+            remedy="Round it, or store it as a String.",
+        )
+    return nearest
+
+
+def _numpy(numpy: Any, value: Any) -> Any:
+    if isinstance(value, numpy.ndarray):
+        if value.dtype.kind in "biuU" or value.dtype in ("float16", "float32", "float64"):
+            return value.tolist()
+        if value.ndim == 0:
+            return plain_value(value[()])
+        return [plain_value(item) for item in value]
+    if isinstance(value, numpy.datetime64):
+        return _datetime64(numpy, value)
+    if isinstance(value, numpy.floating):
+        found = float(value)
+        if found != value and value == value:
+            raise InvalidValue(f"{value} does not fit into a 64-bit float")
+        return found
+    if isinstance(value, numpy.bool_ | numpy.integer | numpy.str_):
+        return value.item()
+    return value
+
+
+def _datetime64(numpy: Any, value: Any) -> str | None:
+    if numpy.isnat(value):
+        return None
+    unit = numpy.datetime_data(value.dtype)[0]
+    if unit in ("Y", "M", "W", "D"):
+        return format_date(int(value.astype("datetime64[D]").astype("int64")))
+    return format_instant(int(value.astype("datetime64[ms]").astype("int64")))

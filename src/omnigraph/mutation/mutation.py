@@ -1,0 +1,316 @@
+"""Executing write queries: statements in order over a pinned snapshot, then one commit.
+
+Inserts and updates build pending rows that later statements see; deletes all look at the same
+committed state. Constraints are evaluated once, over the final image. A query that changes nothing
+makes no commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.rows import Commit
+from omnigraph.constraints import TypeImage
+from omnigraph.constraints.conform import relaxed
+from omnigraph.errors import InvalidValue
+from omnigraph.lang.query import CompiledQuery, bind_parameters, compile_query
+from omnigraph.lang.query.checked import Assignment
+from omnigraph.lang.query.plan.logical import (
+    DeleteEntities,
+    InsertEdge,
+    InsertNode,
+    UpdateNodes,
+    WritePlan,
+)
+from omnigraph.lang.query.typed_expressions import (
+    Compare,
+    Constant,
+    CurrentTime,
+    Expression,
+    ParameterValue,
+    PropertyOf,
+)
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, entity_id
+from omnigraph.model.ids import Clock, new_ulid
+from omnigraph.model.python_values import plain_value
+from omnigraph.model.types import PropertyType
+from omnigraph.mutation.pending_rows import PendingType, matching_ids
+from omnigraph.predicates.condition import Condition
+from omnigraph.prepare.blob_policy import BlobPolicy
+from omnigraph.prepare.committer import Attempt, Committer, WriteOptions
+from omnigraph.prepare.entity_rows import Row, column_array, require_values, set_defaults
+from omnigraph.prepare.preparer import Preparer
+from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
+
+_COMPILED_MAX: Final = 256
+_compiled: dict[tuple[str, str, str | None], CompiledQuery] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """What a mutation did. ``commit`` is None when it changed nothing."""
+
+    branch: str
+    query_name: str
+    affected_nodes: int
+    affected_edges: int
+    commit: Commit | None
+    repeated: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The wire form."""
+        return {
+            "branch": self.branch,
+            "query_name": self.query_name,
+            "affected_nodes": self.affected_nodes,
+            "affected_edges": self.affected_edges,
+            "actor_id": None if self.commit is None else self.commit.actor,
+            "commit": None if self.commit is None else self.commit.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MutationSpec:
+    """A write query and its parameters, as given."""
+
+    text: str
+    name: str | None = None
+    params: Mapping[str, Any] | None = None
+
+    def digest(self) -> str:
+        params = {name: _comparable(value) for name, value in dict(self.params or {}).items()}
+        body = [self.text, self.name, params]
+        return hashlib.sha256(json.dumps(body, sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def compiled(text: str, name: str | None, schema: AcceptedSchema) -> CompiledQuery:
+    """A compiled query, kept per text and schema."""
+    key = (schema.hash, text, name)
+    found = _compiled.get(key)
+    if found is None:
+        found = compile_query(text, schema, name)
+        if len(_compiled) >= _COMPILED_MAX:
+            _compiled.clear()
+        _compiled[key] = found
+    return found
+
+
+class Mutation:
+    """One request to run a write query: the same instant in every statement and every attempt."""
+
+    def __init__(self, spec: MutationSpec, blobs: BlobPolicy, clock: Clock) -> None:
+        self._spec = spec
+        self._blobs = blobs
+        self._now_ms = clock.now_us() // 1_000
+        self._query_name = ""
+        self._inserts_only = False
+        self.rows_written: dict[str, int] = {}
+
+    def commit(self, committer: Committer, options: WriteOptions) -> MutationResult:
+        """Run the query as one commit on a branch."""
+        outcome = committer.run(
+            options,
+            lambda attempt: self._prepare(attempt, options.info),
+            retry=lambda: self._inserts_only,
+            digest=self._spec.digest,
+        )
+        result = outcome.result
+        return MutationResult(
+            options.branch,
+            result["query_name"],
+            result["affected_nodes"],
+            result["affected_edges"],
+            outcome.commit,
+            outcome.repeated,
+        )
+
+    def _prepare(
+        self, attempt: Attempt, info: WriteInfo
+    ) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+        query = compiled(self._spec.text, self._spec.name, attempt.schema)
+        query.require_write()
+        plan = query.plan
+        assert isinstance(plan, WritePlan)
+        self._inserts_only = all(isinstance(s, InsertNode | InsertEdge) for s in plan.statements)
+        values = bind_parameters(plan.parameters, self._spec.params).values
+        preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
+        execution = _Execution(attempt.schema, preparer, self._blobs, values, self._now_ms)
+        image = execution.deleted(plan) if plan.deletes else execution.written(plan)
+        self.rows_written = {key: len(change.superseded) for key, change in image.items()}
+        counts = {
+            "query_name": query.name,
+            "affected_nodes": execution.nodes,
+            "affected_edges": execution.edges,
+        }
+        if not execution.nodes and not execution.edges:
+            return None, counts
+        prepared = preparer.prepare(image, info, cascaded=True)
+        return (prepared if prepared.tables else None), counts
+
+
+class _Execution:
+    """Runs the statements of one plan on one snapshot."""
+
+    def __init__(
+        self,
+        schema: AcceptedSchema,
+        preparer: Preparer,
+        blobs: BlobPolicy,
+        parameters: Mapping[str, Any],
+        now_ms: int,
+    ) -> None:
+        self._schema = schema
+        self._preparer = preparer
+        self._blobs = blobs
+        self._parameters = parameters
+        self._now_ms = now_ms
+        self._pending: dict[str, PendingType] = {}
+        self.nodes = 0
+        self.edges = 0
+
+    # -- inserts and updates -----------------------------------------------------------------------
+
+    def written(self, plan: WritePlan) -> dict[str, TypeImage]:
+        for statement in plan.statements:
+            match statement:
+                case InsertNode():
+                    self._insert_node(statement)
+                case InsertEdge():
+                    self._insert_edge(statement)
+                case UpdateNodes():
+                    self._update(statement)
+        return {
+            key: TypeImage(pending.rows, fresh=pending.only_fresh)
+            for key, pending in self._pending.items()
+            if pending.rows is not None
+        }
+
+    def _insert_node(self, statement: InsertNode) -> None:
+        node = self._schema.nodes[statement.type.name]
+        row = self._row(node, statement.values)
+        row["id"] = entity_id(node, row) if statement.upsert else new_ulid()
+        self._pending_of(node).insert(row, fresh=not statement.upsert)
+        self.nodes += 1
+
+    def _insert_edge(self, statement: InsertEdge) -> None:
+        edge = self._schema.edges[statement.type.name]
+        row = self._row(edge, statement.values)
+        for column, value in zip(edge.endpoints, (statement.source, statement.target), strict=True):
+            row[column] = self._value(value)
+            if row[column] is None:
+                shown = edge.shown_name(column)
+                raise InvalidValue(f"{edge.name} needs both of its ends, and `{shown}` is null")
+        row["id"] = new_ulid()
+        self._pending_of(edge).insert(row, fresh=True)
+        self.edges += 1
+
+    def _row(self, owner: NodeType | EdgeType, values: tuple[Assignment, ...]) -> Row:
+        row: Row = dict.fromkeys(owner.properties)
+        for item in values:
+            row[item.property.property] = self._assigned(owner, item)
+        set_defaults(owner, row)
+        require_values(owner, row)
+        return self._blobs.settle_row(owner, row)
+
+    def _update(self, statement: UpdateNodes) -> None:
+        node = self._schema.nodes[statement.type.name]
+        changed = {item.property.property: self._assigned(node, item) for item in statement.values}
+        for name, value in changed.items():
+            if value is None and not node.properties[name].type.nullable:
+                raise InvalidValue(f"{node.name}.{name} is required")
+        changed = self._blobs.settle_row(node, changed)
+        pending = self._pending_of(node)
+        rows = pending.matching(self._condition(node, statement.where))
+        if rows is None:
+            return
+        self.nodes += rows.num_rows
+        for name, value in changed.items():
+            column = _repeated(node.properties[name].type, value, rows.num_rows)
+            rows = rows.set_column(rows.column_names.index(name), name, column)
+        pending.put(rows)
+
+    def _pending_of(self, owner: NodeType | EdgeType) -> PendingType:
+        found = self._pending.get(owner.key)
+        if found is None:
+            found = PendingType(owner, self._preparer.stored.table(owner.key))
+            self._pending[owner.key] = found
+        return found
+
+    # -- deletes -----------------------------------------------------------------------------------
+
+    def deleted(self, plan: WritePlan) -> dict[str, TypeImage]:
+        found: dict[str, list[pa.Array]] = {}
+        for statement in plan.statements:
+            assert isinstance(statement, DeleteEntities)
+            table = self._preparer.stored.table(statement.type.key)
+            owner = self._schema.type(statement.type.key)
+            ids = matching_ids(table, self._condition(owner, statement.where))
+            if len(ids):
+                found.setdefault(statement.type.key, []).append(ids)
+        removed = {key: pa.concat_arrays(parts).unique() for key, parts in found.items()}
+        image = self._preparer.with_cascades(
+            {key: TypeImage(removed=ids) for key, ids in removed.items()}
+        )
+        for key, change in image.items():
+            assert change.removed is not None
+            if key.startswith("node:"):
+                self.nodes += len(change.removed)
+            else:
+                self.edges += len(change.removed)
+        return image
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def _condition(self, owner: NodeType | EdgeType, where: Compare) -> Condition:
+        left = where.left
+        assert isinstance(left, PropertyOf)
+        column = owner.column_of(left.property)
+        return Condition(column, left.type, where.operator, self._value(where.right))
+
+    def _assigned(self, owner: NodeType | EdgeType, item: Assignment) -> Any:
+        """The value of an assignment as the property stores it."""
+        value, kind = self._value(item.value), item.property.type
+        if value is None or isinstance(item.value, Constant):
+            return value
+        try:
+            return _convert(kind, value)
+        except InvalidValue as problem:
+            name = f"{owner.name}.{item.property.property}"
+            raise InvalidValue(f"{name}: {problem.message}") from None
+
+    def _value(self, expression: Expression) -> Any:
+        match expression:
+            case Constant():
+                value = expression.value
+                return list(value) if isinstance(value, tuple) else value
+            case ParameterValue():
+                value = self._parameters[expression.name]
+                return list(value) if isinstance(value, tuple) else value
+            case CurrentTime():
+                return self._now_ms
+        raise AssertionError(f"a checked mutation has no {type(expression).__name__} as a value")
+
+
+def _comparable(value: Any) -> Any:
+    """A parameter for a digest: equal for equal values."""
+    try:
+        return plain_value(value)
+    except InvalidValue:
+        return repr(value)
+
+
+def _repeated(kind: PropertyType, value: Any, times: int) -> pa.Array:
+    """A column that holds one value everywhere."""
+    return column_array(kind, [value]).take(np.zeros(times, dtype=np.int64))
+
+
+def _convert(kind: PropertyType, value: Any) -> Any:
+    """A parameter's stored value as another type's; members of an enum are a constraint."""
+    return value if kind.is_blob else relaxed(kind).accept(value)

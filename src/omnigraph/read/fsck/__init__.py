@@ -1,6 +1,0 @@
-"""The check of a whole graph: every reference is followed, nothing is changed."""
-
-from omnigraph.read.fsck.check import CheckReport, check_graph
-from omnigraph.read.fsck.findings import Damage, Finding
-
-__all__ = ["CheckReport", "Damage", "Finding", "check_graph"]

@@ -1,0 +1,215 @@
+"""Export: a snapshot as NDJSON, byte for byte the same whenever its content is the same.
+
+Types in the order of their type keys, entities by id, every declared property, nulls included. The
+output is the input format of a load; loading it into an empty graph of the same schema and
+exporting that gives the same bytes. One snapshot is read: concurrent writes change nothing.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.snapshot import SnapshotPins
+from omnigraph.errors import TypeNotFound
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
+from omnigraph.lang.syntax import did_you_mean
+from omnigraph.model.calendar import DAY_MS
+from omnigraph.model.types import BASE64_PREFIX, PropertyType
+from omnigraph.storage.lance.blobs import EXTERNAL_KIND
+from omnigraph.storage.lance.errors import translated
+from omnigraph.storage.lance.tables import PinnedTable
+
+BATCH_ROWS: Final = 16_384
+BLOB_BATCH_ROWS: Final = 64
+"""Blobs may be large: only a few rows' worth are held at a time."""
+
+_ESCAPED: Final = r'["\\\x00-\x1f]'
+"""What JSON cannot hold as it is."""
+
+_TIMES: Final = {"date": ("int32", 1), "datetime": ("int64", DAY_MS)}
+"""How times are stored as numbers, and how many of these a day has."""
+_FIRST_DAY: Final = -719_528
+_LAST_DAY: Final = 2_932_896
+"""The years 0000 to 9999, whose times Arrow spells as we do."""
+
+
+def export(
+    repository: Repository,
+    snapshot: SnapshotPins,
+    schema: AcceptedSchema,
+    types: Sequence[str] | None = None,
+) -> Iterator[bytes]:
+    """The snapshot as chunks of NDJSON; ``types`` restricts it to types of these names."""
+    chosen = chosen_types(schema, types)
+    tables = [(owner, repository.tables.open(snapshot.pin(owner.key).ref)) for owner in chosen]
+    for owner, table in tables:
+        yield from _export_type(owner, table)
+
+
+def chosen_types(schema: AcceptedSchema, types: Sequence[str] | None) -> list[NodeType | EdgeType]:
+    everything = sorted(schema.types(), key=lambda owner: owner.key)
+    if types is None:
+        return everything
+    names = {owner.name for owner in everything}
+    for name in types:
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise TypeNotFound(f"there is no type {name!r}" + (f"; {hint}" if hint else ""))
+    return [owner for owner in everything if owner.name in types]
+
+
+def _export_type(owner: NodeType | EdgeType, table: PinnedTable) -> Iterator[bytes]:
+    if not table.rows:
+        return
+    order = pc.sort_indices(table.scan(["id"])["id"])
+    size = batch_rows(owner)
+    for start in range(0, len(order), size):
+        positions = order[start : start + size]
+        with translated(f"reading {table.ref.path}"):
+            rows = table.dataset.take(positions, columns=table.schema.names)
+        yield encode_rows(owner, table, rows, indices=positions)
+
+
+def batch_rows(owner: NodeType | EdgeType) -> int:
+    """How many rows are encoded at a time."""
+    has_blobs = any(item.type.is_blob for item in owner.properties.values())
+    return BLOB_BATCH_ROWS if has_blobs else BATCH_ROWS
+
+
+def encode_rows(
+    owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table, **where: Any
+) -> bytes:
+    """Rows of a table as lines; ``where`` says where they are, for their blobs (``indices`` or
+    ``ids``)."""
+    if not rows.num_rows:
+        return b""
+    pieces, columns = _template(owner)
+    parts: list[Any] = [pa.scalar(pieces[0])]
+    for piece, (name, kind) in zip(pieces[1:], columns, strict=True):
+        parts += [_encode(table, rows, name, kind, where), pa.scalar(piece)]
+    lines = pc.binary_join_element_wise(*parts, "")
+    return _joined(lines)
+
+
+def _joined(lines: pa.Array) -> bytes:
+    """Texts one after the other: they lie so in memory already."""
+    whole = lines.cast(pa.large_string())
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.combine_chunks()
+    offsets = whole.buffers()[1]
+    first, last = whole.offset, whole.offset + len(whole)
+    bounds = memoryview(offsets).cast("q")
+    return bytes(whole.buffers()[2][bounds[first] : bounds[last]])
+
+
+def _template(owner: NodeType | EdgeType) -> tuple[list[str], list[tuple[str, PropertyType]]]:
+    """The text of a line before, between and after its values, and the columns of the values."""
+    every = {column.name: column.type for column in owner.columns()}
+    data = {name: kind for name, kind in every.items() if name not in owner.endpoints}
+    if isinstance(owner, NodeType):
+        fields, opening = list(data.items()), [f'{{"type":"{owner.name}","data":{{']
+    else:
+        fields = [*((name, every[name]) for name in owner.endpoints), *data.items()]
+        opening = [f'{{"edge":"{owner.name}","from":', ',"to":', ',"data":{']
+    names = [f'"{name}":' for name in data]
+    pieces = [*opening[:-1], opening[-1] + names[0], *(f",{name}" for name in names[1:])]
+    return [*pieces, "}}\n"], fields
+
+
+def _encode(
+    table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType, where: Mapping[str, Any]
+) -> pa.Array:
+    """The values of one column as JSON texts."""
+    if kind.is_blob:
+        texts = _encode_blobs(table, name, rows[name].to_pylist(), where)
+        return pa.array(texts, type=pa.string())
+    values = rows[name].combine_chunks()
+    if kind.scalar.family in _TIMES:
+        item = getattr(pa, _TIMES[kind.scalar.family][0])()
+        values = values.cast(pa.list_(item) if kind.is_list else item)
+    found = _encode_whole(values, kind) if kind.is_single else None
+    if found is not None:
+        return pc.fill_null(found, "null")
+    encode = _encoder(kind)
+    if kind.is_list or kind.is_vector:
+        texts = [_list(value, encode) for value in values.to_pylist()]
+    else:
+        texts = ["null" if value is None else encode(value) for value in values.to_pylist()]
+    return pa.array(texts, type=pa.string())
+
+
+def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
+    """A whole column at once; None when a value needs a closer look."""
+    family = kind.scalar.family
+    if family == "float":
+        return None  # Python spells floats the shortest way that reads back the same
+    if family in _TIMES:
+        return _encode_times(values, family)
+    if family != "string":
+        return values.cast(pa.string())
+    if pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
+        return None
+    return pc.binary_join_element_wise('"', values, '"', "")
+
+
+def _encode_times(values: pa.Array, family: str) -> pa.Array | None:
+    """Times as texts; None when a year has not four digits."""
+    per_day = _TIMES[family][1]
+    bounds = pc.min_max(values).as_py()
+    if bounds["min"] is None:
+        return values.cast(pa.string())
+    if bounds["min"] < _FIRST_DAY * per_day or bounds["max"] >= (_LAST_DAY + 1) * per_day:
+        return None
+    if family == "date":
+        return pc.binary_join_element_wise('"', values.cast(pa.date32()).cast(pa.string()), '"', "")
+    texts = pc.replace_substring(values.cast(pa.timestamp("ms")).cast(pa.string()), " ", "T")
+    return pc.binary_join_element_wise('"', texts, 'Z"', "")
+
+
+def _encoder(kind: PropertyType) -> Callable[[Any], str]:
+    family = kind.scalar.family
+    if family == "string":
+        return encode_basestring
+    if family == "bool":
+        return lambda value: "true" if value else "false"  # inside lists
+    if family == "float":
+        shown = kind.scalar.produce
+        return lambda value: repr(shown(value))
+    if family in _TIMES:
+        spell = kind.scalar.produce
+        return lambda value: f'"{spell(value)}"'
+    return str
+
+
+def _list(values: list[Any] | None, encode: Callable[[Any], str]) -> str:
+    if values is None:
+        return "null"
+    return f"[{','.join('null' if item is None else encode(item) for item in values)}]"
+
+
+def _encode_blobs(
+    table: PinnedTable, name: str, descriptors: list[Any], where: Mapping[str, Any]
+) -> list[str]:
+    texts = ["null"] * len(descriptors)
+    owned = []
+    for at, descriptor in enumerate(descriptors):
+        if descriptor is None:
+            continue
+        if descriptor["kind"] == EXTERNAL_KIND:
+            texts[at] = encode_basestring(descriptor["blob_uri"])
+        else:
+            owned.append(at)
+    if owned:
+        with translated(f"reading blobs of {table.ref.path}"):
+            chosen = {how: places.take(owned) for how, places in where.items()}
+            found = table.dataset.read_blobs(name, **chosen)
+        for at, (_, value) in zip(owned, found, strict=True):
+            texts[at] = f'"{BASE64_PREFIX}{b64encode(value or b"").decode("ascii")}"'
+    return texts

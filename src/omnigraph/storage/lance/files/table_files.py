@@ -1,0 +1,114 @@
+"""The files of a table: what the store holds of it, and which of them a version names.
+
+Owns the layout that Lance gives a table's directory, as far as cleaning, checking and copying need
+it. Files are known by *names* that are the same wherever a branch finds them (``data/<stem>``,
+``_deletions/<file>``, ``_indices/<uuid>``, ``_transactions/<uuid>``), because a branch shares files
+with what it was forked from. What does not look like Lance's is foreign and nobody's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from omnigraph.storage.lance.tables import PinnedTable, TableRef, TableStore
+from omnigraph.storage.objects.store import ObjectInfo
+
+_ROOT = re.compile(
+    r"(?P<path>__manifest|_graph_commit_recoveries\.lance|(?:nodes|edges)/[0-9a-f]{16})/(?P<rest>.+)"
+)
+_TREE = re.compile(r"tree/(?P<branch>[0-9A-Z]{26})/(?P<rest>.+)")
+_REF = re.compile(r"_refs/branches/(?P<branch>[0-9A-Z]{26})\.json")
+_VERSION = re.compile(r"_versions/(?P<number>\d{20})\.manifest")
+_NAMED = (
+    (re.compile(r"data/([0-9a-f]+)(?:\.lance|/[0-9a-f]+\.blob)"), "data"),
+    (re.compile(r"_deletions/([^/]+\.(?:arrow|bin))"), "_deletions"),
+    (re.compile(r"_indices/([0-9a-f-]{36})/.+"), "_indices"),
+    (re.compile(r"_transactions/\d+-([0-9a-f-]{36})\.txn"), "_transactions"),
+)
+_VERSION_MAX = 2**64 - 1
+HINT = "_versions/latest_version_hint.json"
+
+
+@dataclass(slots=True)
+class Holdings:
+    """What the store holds of one physical branch of a table (``branch`` None: the table's own)."""
+
+    path: str
+    branch: str | None
+    versions: dict[int, ObjectInfo] = field(default_factory=dict)
+    files: dict[str, list[ObjectInfo]] = field(default_factory=dict)  # by name
+    own: list[ObjectInfo] = field(default_factory=list)  # its ref and the hint of its versions
+    foreign: list[ObjectInfo] = field(default_factory=list)
+
+    def ref(self, version: int) -> TableRef:
+        return TableRef(self.path, self.branch, version)
+
+    @property
+    def modified(self) -> datetime:
+        """When anything of it was last written."""
+        return max(info.modified for info in self.objects())
+
+    def objects(self) -> list[ObjectInfo]:
+        named = [info for infos in self.files.values() for info in infos]
+        return [*self.versions.values(), *named, *self.own]
+
+
+Tables = dict[str, dict[str | None, Holdings]]
+"""By path, then by physical branch."""
+
+
+def hold(listed: Iterable[ObjectInfo]) -> tuple[Tables, list[ObjectInfo]]:
+    """Sort a listing of a graph: its tables, and everything else."""
+    tables: Tables = {}
+    others: list[ObjectInfo] = []
+    for info in listed:
+        root = _ROOT.fullmatch(info.path)
+        if root is None:
+            others.append(info)
+            continue
+        rest, branch = root["rest"], None
+        tree, ref = _TREE.fullmatch(rest), _REF.fullmatch(rest)
+        if tree is not None:
+            rest, branch = tree["rest"], tree["branch"]
+        elif ref is not None:
+            branch = ref["branch"]
+        branches = tables.setdefault(root["path"], {})
+        holdings = branches.setdefault(branch, Holdings(root["path"], branch))
+        _sort(holdings, rest, info)
+    return tables, others
+
+
+def _sort(holdings: Holdings, rest: str, info: ObjectInfo) -> None:
+    version = _VERSION.fullmatch(rest)
+    if version is not None:
+        holdings.versions[_VERSION_MAX - int(version["number"])] = info
+        return
+    if rest == HINT or _REF.fullmatch(rest) is not None:
+        holdings.own.append(info)
+        return
+    for pattern, kind in _NAMED:
+        found = pattern.fullmatch(rest)
+        if found is not None:
+            holdings.files.setdefault(f"{kind}/{found[1]}", []).append(info)
+            return
+    holdings.foreign.append(info)
+
+
+def names_of(store: TableStore, ref: TableRef) -> set[str]:
+    """The names of all files that a version refers to, of its own and shared ones."""
+    return {*file_names(store.open(ref)), f"_transactions/{store.transaction(ref).uuid}"}
+
+
+def file_names(table: PinnedTable) -> set[str]:
+    """The same without the transaction that made the version."""
+    names: set[str] = set()
+    for fragment_id, fragment in table.fragments.items():
+        names |= {f"data/{file.path.removesuffix('.lance')}" for file in fragment.files}
+        if fragment.deletion_file is not None:
+            names.add(fragment.deletion_file.path(fragment_id))
+    for index in table.dataset.describe_indices():
+        names |= {f"_indices/{segment.uuid}" for segment in index.segments}
+    return names
