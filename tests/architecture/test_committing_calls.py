@@ -1,4 +1,4 @@
-"""Only ``storage/lance/tables.py`` may move a table's HEAD (W-1), and this finds whoever else tries."""
+"""Only ``storage/lance/tables.py`` may move a table's HEAD (W-1); no other module tries."""
 
 from __future__ import annotations
 

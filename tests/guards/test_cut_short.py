@@ -2,7 +2,8 @@
 
 When the *last* write to a file fails (disk full, quota, file-size limit) the error is lost: the
 call returns metadata with the intended size, and a commit that names the file succeeds. Nothing
-but a read finds out. Depends on it: ``storage/lance/files/presence.py`` looks at the files before a commit.
+but a read finds out. Depends on it: ``storage/lance/files/presence.py`` looks at the files before
+a commit.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints import Report, TypeImage, evaluate
 from omnigraph.errors import InvalidInput, OmnigraphError, SchemaChangeRefused
 from omnigraph.evolution.dropped import Revived, find_dropped
-from omnigraph.evolution.reshape import EntityType, columns_for, reshaped
+from omnigraph.evolution.purge_dropped import finish_purges
 from omnigraph.evolution.stage import Planned, SchemaStaging
 from omnigraph.lang.schema import (
     AcceptedSchema,
@@ -33,12 +33,12 @@ from omnigraph.lang.schema import (
 )
 from omnigraph.lang.schema.change.plan import TYPE_CHANGE
 from omnigraph.lang.schema.parse.expression import parse_computed
-from omnigraph.maintenance.purge import finish_purges
 from omnigraph.model.ids import new_ulid
 from omnigraph.model.types import PropertyType
 from omnigraph.prepare.backoff import ask_for_quiet, end_quiet
 from omnigraph.prepare.committer import Attempt, Committer, WriteOptions
 from omnigraph.prepare.entity_rows import accept_value
+from omnigraph.prepare.reshape import EntityType, columns_for, reshaped
 from omnigraph.prepare.stored_entities import StoredSnapshot
 from omnigraph.storage.lance.staging.columns import Fill
 from omnigraph.transaction.prepared import PreparedWrite, WriteInfo

@@ -18,11 +18,11 @@ from omnigraph.catalog.schemas import schema_id, schema_row
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import SchemaChangeRefused
 from omnigraph.evolution.dropped import Revived
-from omnigraph.evolution.reshape import EntityType, column_changes
+from omnigraph.evolution.purge_dropped import Purge, holders
 from omnigraph.lang.schema import AcceptedSchema, Plan
-from omnigraph.maintenance.purge import Purge, holders
 from omnigraph.model.ids import new_ulid
 from omnigraph.prepare.preparer import writable
+from omnigraph.prepare.reshape import EntityType, column_changes
 from omnigraph.storage.lance.staging.columns import (
     ColumnChange,
     Fill,

@@ -24,6 +24,7 @@ from omnigraph.engine.engine import Reader, ReadOptions
 from omnigraph.engine.plan.explain import Explanation
 from omnigraph.engine.result import Result
 from omnigraph.errors import EntityNotFound, InvalidInput, StorageFailure
+from omnigraph.evolution.purge_dropped import finish_purges
 from omnigraph.graph.computing import SparkMethods
 from omnigraph.graph.maintaining import UpkeepMethods
 from omnigraph.graph.schema import SchemaMethods
@@ -32,7 +33,6 @@ from omnigraph.lang.query.parameters import Parameters
 from omnigraph.lang.schema import AcceptedSchema, accept_schema
 from omnigraph.maintenance.entity_purge import finish_entity_purges
 from omnigraph.maintenance.optimize import Rewrite
-from omnigraph.maintenance.purge import finish_purges
 from omnigraph.merge.engine import ChooseEngine
 from omnigraph.model.arguments import checked, checked_methods
 from omnigraph.model.ids import new_ulid

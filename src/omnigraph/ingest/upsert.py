@@ -20,9 +20,9 @@ from omnigraph.constraints.rows import report_rows
 from omnigraph.ingest.gathered_rows import in_order, nulled_column, nulled_mask
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.prepare.entity_rows import replace_at, with_defaults
-from omnigraph.snapshots.equality import same_values
+from omnigraph.snapshots.equality import same_stored
 from omnigraph.storage.lance.arrays import as_array
-from omnigraph.storage.lance.blobs import complete_rows, is_blob_type
+from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.lookup import locate, value_filter
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
@@ -117,14 +117,6 @@ def check_given(owner: NodeType | EdgeType, rows: pa.Table, named: Any, report: 
             wrong |= ~np.asarray(as_array(named))
         wrong &= np.asarray(as_array(rows[name]).is_null())
         report_rows(report, owner, rows, "required", name, pa.array(wrong), "a value is required")
-
-
-def same_stored(stored: pa.Array, given: pa.Array) -> Mask:
-    """Whether stored values are the same as given ones, row by row."""
-    if not is_blob_type(given.type):
-        return same_values(stored.cast(given.type), given)
-    both = zip(stored.storage.to_pylist(), given.storage.to_pylist(), strict=True)
-    return np.array([old == new for old, new in both], dtype=bool)
 
 
 # -- edges without ids -----------------------------------------------------------------------------

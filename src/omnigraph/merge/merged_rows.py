@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.canonical import shortened
-from omnigraph.evolution.reshape import Misfit, Reshaped, fitted
 from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.merge.content import TypeMerge
 from omnigraph.merge.contested import Composed
 from omnigraph.prepare.entity_rows import column_array, replace_at
 from omnigraph.prepare.preparer import KnownRows
+from omnigraph.prepare.reshape import Misfit, Reshaped, fitted
 from omnigraph.snapshots.diff import EntityChange, entity_changes, image_of
 from omnigraph.snapshots.entity_delta import BATCH_ROWS, Op, Side, TypeDelta
 from omnigraph.snapshots.images import images

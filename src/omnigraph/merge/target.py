@@ -23,7 +23,6 @@ from omnigraph.catalog.schemas import schema_id, schema_row
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints import Image, Report, TypeImage, evaluate
 from omnigraph.errors import SchemasDiffer
-from omnigraph.evolution.reshape import EntityType, column_changes
 from omnigraph.lang.schema import AcceptedSchema, tightened
 from omnigraph.lang.schema.change.merge import merge_schemas
 from omnigraph.merge.conflicts import VIOLATIONS_MAX, MergeConflict
@@ -31,6 +30,7 @@ from omnigraph.merge.resolutions import Dropped
 from omnigraph.merge.three_way import ConflictKind
 from omnigraph.model.ids import new_ulid
 from omnigraph.prepare.entity_rows import column_array
+from omnigraph.prepare.reshape import EntityType, column_changes
 from omnigraph.prepare.stored_entities import StoredSnapshot
 from omnigraph.snapshots.entity_delta import Op, Side, State, TypeDelta, type_delta
 from omnigraph.snapshots.equality import comparable, same_values

@@ -22,7 +22,6 @@ from omnigraph.constraints import TypeImage
 from omnigraph.constraints.edge_content import content_columns, spelled_columns
 from omnigraph.constraints.edges import ends, incident
 from omnigraph.errors import EntityNotFound, KeyConflict
-from omnigraph.ingest.upsert import same_stored
 from omnigraph.lang.schema import DST, SRC, AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.ids import new_ulid
 from omnigraph.prepare.entity_rows import (
@@ -35,6 +34,7 @@ from omnigraph.prepare.entity_rows import (
 )
 from omnigraph.prepare.preparer import KnownRows
 from omnigraph.prepare.stored_entities import StoredSnapshot
+from omnigraph.snapshots.equality import same_stored
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.lookup import value_filter

@@ -172,3 +172,11 @@ def _distinguishable(array: pa.Array) -> list[Any]:
     if pa.types.is_nested(kind) and pa.types.is_floating(kind.value_type):
         return [None if item is None else np.array(item).tobytes() for item in array.to_pylist()]
     return list(array.to_pylist())
+
+
+def same_stored(stored: pa.Array, given: pa.Array) -> Mask:
+    """Whether stored values are the same as given ones, row by row."""
+    if not is_blob_type(given.type):
+        return same_values(stored.cast(given.type), given)
+    both = zip(stored.storage.to_pylist(), given.storage.to_pylist(), strict=True)
+    return np.array([old == new for old, new in both], dtype=bool)

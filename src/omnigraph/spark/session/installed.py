@@ -6,10 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-import omnigraph
 from omnigraph.errors import SparkUnavailable
 
-PACKAGE_ROOT: Final = str(Path(omnigraph.__file__).resolve().parents[1])
+PACKAGE_ROOT: Final = str(Path(__file__).resolve().parents[3])
 
 
 def is_available() -> bool:

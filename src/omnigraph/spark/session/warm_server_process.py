@@ -1,4 +1,4 @@
-"""The process of the warm server: ``python -m omnigraph.spark.session.warm_server_process IDLE_SECONDS``.
+"""The process of the warm server, started with ``-m`` and its idle time in seconds.
 
 A Spark session that also answers Spark Connect, on the loopback interface and to those who know the
 token. It ends when it was told to, when it did nothing for so long, or when another server took

@@ -1,6 +1,6 @@
 """Lance tables: pinned reads, and the only module that may move a table's HEAD.
 
-Every other module reads through ``PinnedTable`` and stages through ``omnigraph.storage.lance.staging.rows``;
+Every other module reads through ``PinnedTable`` and stages through ``storage.lance.staging``;
 staging writes files that nothing refers to. ``TableStore`` turns staged work into a new version,
 and does so strictly: HEAD moves from the pinned version to exactly the next one, or the call is
 refused with a typed error. A test walks the source tree and fails when another module calls one of
