@@ -24,7 +24,7 @@ from omnigraph.lang.query import (
     read_parameters,
 )
 from omnigraph.lang.query.checked import CheckedQuery
-from omnigraph.lang.query.plan import explain
+from omnigraph.lang.query import explain
 from omnigraph.lang.syntax import Diagnostic, Source, SourceError
 from tests.query.loading import case_id, cases, query_text, schema
 

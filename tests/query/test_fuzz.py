@@ -21,7 +21,7 @@ from omnigraph.lang.query import (
     parse_queries,
     plan_query,
 )
-from omnigraph.lang.query.plan import explain
+from omnigraph.lang.query import explain
 from omnigraph.lang.syntax import SourceError
 from omnigraph.lang.syntax.diagnostics import Diagnostics
 from omnigraph.lang.syntax.lexer import lex

@@ -14,7 +14,7 @@ from omnigraph.lang.query import (
     lint_queries,
     parse_queries,
 )
-from omnigraph.lang.query.plan import explain
+from omnigraph.lang.query import explain
 from omnigraph.lang.syntax import NESTING_MAX, TEXT_BYTES_MAX, SourceError
 from tests.query.loading import schema
 

@@ -14,7 +14,7 @@ from omnigraph.lang.query import (
     format_queries,
     parse_queries,
 )
-from omnigraph.lang.query.plan import explain
+from omnigraph.lang.query import explain
 from omnigraph.lang.schema import AcceptedSchema, accept_schema
 from tests.query.loading import schema
 from tests.support.generate_query import GeneratedQuery, QueryGenerator

@@ -1,0 +1,41 @@
+"""Changes of commits that cannot be shown."""
+
+from __future__ import annotations
+
+from omnigraph.errors.base import OmnigraphError
+
+
+class ChangesRefused(OmnigraphError):
+    """A commit without a parent, or one that changed the shape of a type that has entities."""
+
+    code = "change_diff_refusal"
+    status = 409
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, reason: str, commit_id: str, type_name: str | None = None) -> None:
+        about = "" if type_name is None else f" of {type_name}"
+        texts = {
+            "parentless_commit": "it is the first commit of the graph",
+            "schema_boundary": f"it changes the schema{about}",
+        }
+        super().__init__(
+            f"commit {commit_id} has no changes to show: {texts[reason]}",
+            details={"reason": reason, "graph_commit_id": commit_id}
+            | ({} if type_name is None else {"type_name": type_name}),
+        )
+        self.reason = reason
+
+
+class ChangeFeedGap(OmnigraphError):
+    """What a commit changed can no longer be read."""
+
+    code = "change_feed_gap"
+    status = 410
+    default_remedy = "Capture a new baseline and go on from its cursor."
+
+    def __init__(self, commit_id: str, cursor: str | None = None) -> None:
+        super().__init__(
+            f"the changes of commit {commit_id} were cleaned up and can no longer be read",
+            details={"first_unreadable_commit_id": commit_id}
+            | ({} if cursor is None else {"cursor": cursor}),
+        )
