@@ -24,7 +24,7 @@ from omnigraph.lang.query import (
     parse_queries,
     plan_query,
 )
-from omnigraph.lang.query.plan import explain
+from omnigraph.lang.query import explain
 from omnigraph.lang.schema import accept_schema
 
 SCHEMA: Final = """

@@ -20,7 +20,7 @@ INTERNAL = {"AmbiguousOutcome", "CommitRefused", "FailpointError", "TableExists"
 
 def _load_everything() -> None:
     for found in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
-        if not found.name.endswith("__main__") and ".testing." not in found.name:
+        if not found.name.endswith("__main__"):
             import_module(found.name)
 
 

@@ -8,12 +8,11 @@ from itertools import count
 
 from tests.docs.generate import DOCS
 
-from omnigraph.lang.query import compile_query
+from omnigraph.lang.query import compile_query, explain
 from omnigraph.lang.query.codes import PARSE_CODES, TYPE_CODES
 from omnigraph.lang.query.functions import FUNCTIONS
 from omnigraph.lang.query.lint import LINT_CODES
 from omnigraph.lang.query.parse.words import OPERATORS, WORDS
-from omnigraph.lang.query import explain
 from omnigraph.lang.schema import AcceptedSchema, accept_schema
 from omnigraph.lang.syntax import DIAGNOSTICS_MAX, NESTING_MAX, TEXT_BYTES_MAX, SourceError
 from omnigraph.lang.syntax.codes import SYNTAX_CODES

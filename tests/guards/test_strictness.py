@@ -1,7 +1,8 @@
 """Of two writers that staged on the same version exactly one lands, at pinned + 1.
 
 Depends on it: everything. ``storage/lance/staging/rows.py`` builds the transactions, and
-``TableStore.commit`` trusts Lance to refuse the second one, and unique ids, endpoints and row counts trust the commit.
+``TableStore.commit`` trusts Lance to refuse the second one; unique ids, endpoints and row counts
+trust the commit.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ from tests.support.old_graphs import aged
 
 import omnigraph
 from omnigraph.catalog import publisher
-from omnigraph.catalog.format import INTERNAL_VERSION, stamp_of
+from omnigraph.catalog.format import stamp_of
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations import lineage as step_module
 from omnigraph.catalog.migrations.legacy import ACTORS_PATH, COMMITS_PATH, UNRECORDED
 from omnigraph.catalog.migrations.run_refs import PREFIX, SweepRunRefs

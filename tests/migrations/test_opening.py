@@ -13,7 +13,8 @@ from tests.migrations.old import SIDE, VERSIONS, cities, format_of, lineage, old
 
 import omnigraph
 from omnigraph.catalog import publisher
-from omnigraph.catalog.format import INTERNAL_VERSION, INTERNAL_VERSION_FLOOR, INTERNAL_VERSION_KEY
+from omnigraph.catalog.format import INTERNAL_VERSION_FLOOR, INTERNAL_VERSION_KEY
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.horizon import raise_horizon
 from omnigraph.catalog.migrations.legacy import INERT_SINCE
 from omnigraph.catalog.migrations.registry import STEPS, steps_from

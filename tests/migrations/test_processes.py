@@ -15,7 +15,7 @@ from tests.support.children import child_environment
 from tests.support.old_graphs import aged
 
 import omnigraph
-from omnigraph.catalog.format import INTERNAL_VERSION
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.storage.failpoints import ENVIRONMENT
 
 SECONDS_MAX = 60.0

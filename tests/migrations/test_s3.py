@@ -7,7 +7,7 @@ from tests.migrations.old import SIDE, cities, format_of, lineage, old_graph
 from tests.support.s3server import S3Fault, S3Server
 
 import omnigraph
-from omnigraph.catalog.format import INTERNAL_VERSION
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations.legacy import COMMITS_PATH
 from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.errors import PermissionDenied

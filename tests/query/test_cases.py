@@ -16,6 +16,7 @@ from omnigraph.lang.query import (
     check_query,
     compile_query,
     describe_operation,
+    explain,
     explain_json,
     format_queries,
     lint_queries,
@@ -24,7 +25,6 @@ from omnigraph.lang.query import (
     read_parameters,
 )
 from omnigraph.lang.query.checked import CheckedQuery
-from omnigraph.lang.query import explain
 from omnigraph.lang.syntax import Diagnostic, Source, SourceError
 from tests.query.loading import case_id, cases, query_text, schema
 

@@ -16,12 +16,12 @@ import pytest
 from omnigraph.lang.query import (
     SchemaOrigin,
     check_query,
+    explain,
     format_queries,
     lint_queries,
     parse_queries,
     plan_query,
 )
-from omnigraph.lang.query import explain
 from omnigraph.lang.syntax import SourceError
 from omnigraph.lang.syntax.diagnostics import Diagnostics
 from omnigraph.lang.syntax.lexer import lex

@@ -10,11 +10,11 @@ import pytest
 from omnigraph.lang.query import (
     SchemaOrigin,
     compile_query,
+    explain,
     format_queries,
     lint_queries,
     parse_queries,
 )
-from omnigraph.lang.query import explain
 from omnigraph.lang.syntax import NESTING_MAX, TEXT_BYTES_MAX, SourceError
 from tests.query.loading import schema
 

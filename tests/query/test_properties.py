@@ -10,11 +10,11 @@ import pytest
 from omnigraph.lang.query import (
     bind_parameters,
     compile_query,
+    explain,
     explain_json,
     format_queries,
     parse_queries,
 )
-from omnigraph.lang.query import explain
 from omnigraph.lang.schema import AcceptedSchema, accept_schema
 from tests.query.loading import schema
 from tests.support.generate_query import GeneratedQuery, QueryGenerator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.format import INTERNAL_VERSION
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations.legacy import INERT_SINCE
 from omnigraph.graph.handle import Graph
 from tests.support.crash_kinds import Target, WriterKind, writer_kind

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pyarrow as pa
 import pytest
 
@@ -39,17 +36,3 @@ def test_lists_and_vectors_have_nullable_items() -> None:
 
 def test_an_enum_is_a_string_column() -> None:
     assert PropertyType(SCALARS["String"], enum=("a",)).arrow_type() == pa.string()
-
-
-@pytest.mark.parametrize(
-    "module", ["omnigraph.lang.schema", "omnigraph.lang.syntax", "omnigraph.model.types"]
-)
-def test_the_languages_start_without_heavy_imports(module: str) -> None:
-    code = (
-        f"import sys, {module};"
-        "print([m for m in ('pyarrow', 'lance', 'numpy', 'pandas') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == "[]"

@@ -2,7 +2,7 @@
 
 Every manifest carries two numbers. The *layout* says whose rows these are; another implementation's
 are refused. The *internal version* counts the steps of one history, each of which is a module of
-``omnigraph.manifest.migrations``; what is older than the current version is read as it is and
+``omnigraph.catalog.migrations``; what is older than the current version is read as it is and
 stepped forward by whoever writes.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.rows import CURRENT
 from omnigraph.errors import CorruptData, FormatUnsupported
 from omnigraph.storage.lance.tables import PinnedTable
@@ -20,7 +21,6 @@ INTERNAL_VERSION_KEY: Final = "omnigraph:internal_schema_version"
 FORMAT_VERSION_KEY: Final = "omnigraph:py_format_version"
 GRAPH_ID_KEY: Final = "omnigraph:graph_id"
 
-INTERNAL_VERSION: Final = 4
 INTERNAL_VERSION_FLOOR: Final = 1
 """The oldest version that a registered step starts from; raised together with deleting the step."""
 UNSTAMPED_VERSION: Final = 1

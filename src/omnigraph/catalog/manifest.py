@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from omnigraph.catalog.format import INTERNAL_VERSION, Stamp
+from omnigraph.catalog.format import Stamp
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.commits import find_commit
 from omnigraph.catalog.migrations.migrator import Migrator
 from omnigraph.catalog.publisher import ATTEMPTS_MIN, BUDGET_S, Publisher, back_off

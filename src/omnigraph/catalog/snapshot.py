@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog.branches.registry import Branch
-from omnigraph.catalog.format import INTERNAL_VERSION
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.rows import TablePin
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import TypeNotFound

@@ -1,33 +1,71 @@
-"""The command line as one application of typer's: help, usage errors, and every line that is not
-plain.
+"""The command line as one typer application.
 
-A noun's module is imported when one of its commands runs. It must never know what a command does.
+Owns the table of commands and the group that imports a command's module when it is called. It must
+never know what a command does.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
-import sys
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any, Final
 
 import typer
+from typer.core import TyperGroup
 
-from omnigraph.cli import flags as global_flags
 from omnigraph.cli import output
-from omnigraph.cli.declared import REQUIRED, Parameter, option
-from omnigraph.cli.flags import Flags
-from omnigraph.cli.frame import Command, Noun
-from omnigraph.cli.graph.version import version_lines
-from omnigraph.cli.main import HELP, NOUNS, OLD_NAMES, OLD_NOUNS
-from omnigraph.cli.plain import PlainCommand, PlainGroup
+from omnigraph.cli.frame import group_callback
 
-EPILOG = "Flags of every command: see `omnigraph --help`."
+HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
+
+# name: (module below omnigraph.cli, what the top-level help says)
+NOUNS: Final = {
+    "init": ("graph.init", "Create a graph."),
+    "load": ("data.load", "Load data as one commit."),
+    "mutate": ("data.mutate", "Run a write query."),
+    "export": ("data.export", "Write a graph out as NDJSON."),
+    "blob": ("data.blob", "Read blobs."),
+    "query": ("data.query", "Run a read query."),
+    "snapshot": ("graph.snapshot", "Show what a branch of a graph holds."),
+    "commit": ("versions.commit", "Look at the history of a graph."),
+    "branch": ("versions.branch", "Create, list, merge and delete branches."),
+    "tag": ("versions.tag", "Name commits, and list or remove names."),
+    "diff": ("versions.diff", "Show what sets two states of a graph apart."),
+    "changes": ("versions.changes", "Read what commits change, as they come."),
+    "history": ("versions.history", "Show every commit that changed an entity."),
+    "blame": ("versions.blame", "Show who set the values of an entity."),
+    "revert": ("versions.revert", "Undo a commit."),
+    "cherry-pick": ("versions.cherry_pick", "Repeat a commit on another branch."),
+    "restore": ("versions.restore", "Bring entities back to what they were."),
+    "reset": ("versions.reset", "Take a branch back to an older commit."),
+    "embed": ("data.embed", "Make the vectors that are missing."),
+    "analyze": ("data.analyze", "Run a graph algorithm over a graph."),
+    "spark": ("data.spark", "Keep Spark running for bulk commands."),
+    "index": ("maintenance.index", "List, build and drop the indexes of a graph."),
+    "optimize": ("maintenance.optimize", "Join small files and bring indexes up to date."),
+    "cleanup": ("maintenance.cleanup", "Remove old history and what dead writers left."),
+    "purge": ("maintenance.purge", "Remove an entity from every branch and from all history."),
+    "fsck": ("maintenance.fsck", "Check a graph for damage."),
+    "upgrade": ("graph.upgrade", "Bring a graph to the current format."),
+    "repair": ("maintenance.repair", "Heal types that were changed from outside."),
+    "backup": ("graph.backup", "Copy a graph, and later what is new, to another place."),
+    "clone": ("graph.clone", "Copy a graph or a backup to an empty place."),
+    "schema": ("graph.schema", "Show a schema, or plan a change of it."),
+    "lint": ("data.lint", "Check a file of queries against a schema."),
+    "fmt": ("data.fmt", "Lay schema and query files out."),
+    "explain": ("data.explain", "Show how a query would be carried out."),
+    "recover": ("maintenance.recover", "Finish or undo what dead writers left."),
+    "recovery": ("maintenance.recovery", "Look at unfinished writes and finished recoveries."),
+    "version": ("graph.version", "Print the version of the program and of its format."),
+}
+
+OLD_NAMES: Final = {"read": "query", "change": "mutate"}
+"""Names that scripts may still use. They work, warn, and are not listed."""
+OLD_NOUNS: Final = {"ingest": ("data.ingest", "load")}
+"""The same for a command that reads its input otherwise than the one that replaces it."""
 
 
-class LazyNouns(PlainGroup):
-    """The top-level group: it knows every noun by name and loads one when it is used."""
+class LazyGroup(TyperGroup):
+    """The top-level group: it knows every command by name and imports its module on use."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -37,14 +75,18 @@ class LazyNouns(PlainGroup):
         return list(NOUNS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        now = OLD_NAMES.get(cmd_name) or OLD_NOUNS.get(cmd_name)
-        if now is not None:
-            output.warn(f"`{cmd_name}` is an old name: use `omnigraph {now}`.")
-        cmd_name = OLD_NAMES.get(cmd_name, cmd_name)
-        if cmd_name not in NOUNS and cmd_name not in OLD_NOUNS:
+        if cmd_name in OLD_NOUNS:
+            module, now = OLD_NOUNS[cmd_name]
+            _warn_of_old_name(cmd_name, now)
+        elif cmd_name in OLD_NAMES:
+            now = OLD_NAMES[cmd_name]
+            _warn_of_old_name(cmd_name, now)
+            cmd_name, module = now, NOUNS[now][0]
+        elif cmd_name in NOUNS:
+            module = NOUNS[cmd_name][0]
+        else:
             return None
-        name = NOUNS[cmd_name][0] if cmd_name in NOUNS else cmd_name
-        made = noun_command(importlib.import_module(f"omnigraph.cli.{name}").app)
+        made = load_command(module)
         made.name = cmd_name
         return made
 
@@ -53,32 +95,21 @@ class LazyNouns(PlainGroup):
             formatter.write_dl([(name, summary) for name, (_, summary) in NOUNS.items()])
 
 
+def load_command(module: str) -> Any:
+    """The command, or group of commands, of a module below ``omnigraph.cli``."""
+    return typer.main.get_command(importlib.import_module(f"omnigraph.cli.{module}").app)
+
+
 def application() -> Any:
     """The whole program as one command."""
     app = typer.Typer(
-        cls=LazyNouns,
+        cls=LazyGroup,
         help=HELP,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help", "-h"]},
     )
-    app.callback(invoke_without_command=True)(_group_callback(HELP, hidden=False))
-    return typer.main.get_command(app)
-
-
-def noun_command(noun: Noun) -> Any:
-    """A noun as a command of typer's."""
-    app = typer.Typer(
-        cls=PlainGroup,
-        help=noun.help,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-    )
-    if not noun.single:
-        app.callback(invoke_without_command=True)(_group_callback(noun.help, hidden=True))
-    for command in noun.commands.values():
-        app.command(command.name, cls=PlainCommand, epilog=EPILOG)(_callback(command))
+    app.callback(invoke_without_command=True)(group_callback(HELP, hidden=False))
     return typer.main.get_command(app)
 
 
@@ -95,79 +126,11 @@ def run_application(given: list[str], as_json: bool) -> int:
     return code if code in allowed else output.EXIT_FAILURE if code else output.EXIT_OK
 
 
+def _warn_of_old_name(name: str, now: str) -> None:
+    output.warn(f"`{name}` is an old name: use `omnigraph {now}`.")
+
+
 def _report_usage(error: typer.TyperException, as_json: bool) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "omnigraph"
     return output.report_usage(error.format_message(), f"See `{path} --help`.", as_json=as_json)
-
-
-# What typer calls
-
-
-def _group_callback(help: str, *, hidden: bool) -> Callable[..., None]:
-    """What runs before a command of a group: it collects the group's flags."""
-
-    def collect(ctx: typer.Context, version: bool, **given: Any) -> None:
-        ctx.obj = _outer(ctx).merged(Flags.taken_from(given))
-        if ctx.invoked_subcommand is None:
-            print(ctx.get_help(), file=sys.stderr)
-            raise typer.Exit(output.EXIT_USAGE)
-
-    _set_signature(collect, [], hidden=hidden)
-    collect.__doc__ = help
-    return collect
-
-
-def _callback(command: Command) -> Callable[..., None]:
-    def run(ctx: typer.Context, version: bool, **given: Any) -> None:
-        flags = _outer(ctx).merged(Flags.taken_from(given))
-        code = command.run(flags, given)
-        if code:
-            raise typer.Exit(code)
-
-    _set_signature(run, command.parameters(), hidden=True)
-    run.__doc__ = command.function.__doc__
-    return run
-
-
-def _outer(ctx: typer.Context) -> Flags:
-    """The flags given to the groups around this command."""
-    return ctx.obj if isinstance(ctx.obj, Flags) else Flags()
-
-
-def _set_signature(function: Callable[..., None], own: list[Parameter], *, hidden: bool) -> None:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    context = inspect.Parameter("ctx", kind, annotation=typer.Context)
-    declared = [*own, *global_flags.parameters(hidden=hidden), _version(hidden)]
-    everything = [context, *map(_for_typer, declared)]
-    function.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
-    function.__annotations__ = {p.name: p.annotation for p in everything}
-
-
-def _for_typer(parameter: Parameter) -> inspect.Parameter:
-    """A declared parameter in typer's words."""
-    declared = parameter.declared
-    words = typer.Option if declared.flags else typer.Argument
-    made: Any = Annotated[parameter.kind, words(*declared.flags, **declared.settings)]
-    kind, none = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    default = none if parameter.default is REQUIRED else parameter.default
-    return inspect.Parameter(parameter.name, kind, default=default, annotation=made)
-
-
-def _version(hidden: bool) -> Parameter:
-    declared = option(
-        "--version",
-        "-v",
-        help="Print the version and exit.",
-        show_default=False,
-        hidden=hidden,
-        is_eager=True,
-        callback=_print_version,
-    )
-    return Parameter("version", bool, declared, False)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print("\n".join(version_lines()))
-        raise typer.Exit

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-from omnigraph.cli.declared import argument, option
+import typer
+
 from omnigraph.errors import InvalidInput, PermissionDenied
 
 # A schema or query text is written by people; more than this is a wrong file.
@@ -15,38 +16,40 @@ TEXT_BYTES_MAX = 16 * 1024 * 1024
 
 QuerySourceOption = Annotated[
     str | None,
-    option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
+    typer.Option("--query", metavar="FILE", help="A file of queries (.gq).", show_default=False),
 ]
 QueryTextOption = Annotated[
     str | None,
-    option("--query-string", "-e", metavar="GQ", help="The query itself.", show_default=False),
+    typer.Option(
+        "--query-string", "-e", metavar="GQ", help="The query itself.", show_default=False
+    ),
 ]
 
 
 def several(flag: str, metavar: str, help: str) -> Any:
     """An option that may be given more than once."""
-    return option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
+    return typer.Option(flag, metavar=metavar, help=f"{help} May be repeated.", show_default=False)
 
 
 UriArgument = Annotated[
     str | None,
-    argument(metavar="URI", help="The graph: a path, file:// or s3://.", show_default=False),
+    typer.Argument(metavar="URI", help="The graph: a path, file:// or s3://.", show_default=False),
 ]
 UriOption = Annotated[
     str | None,
-    option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
+    typer.Option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
 ]
-BranchOption = Annotated[str, option("--branch", metavar="NAME", help="Which branch.")]
-EntityArgument = Annotated[str, argument(metavar="ENTITY", help="`node` or `edge`.")]
-TypeArgument = Annotated[str, argument(metavar="TYPE", help="Its type.")]
-IdArgument = Annotated[str, argument(metavar="ID", help="Its id.")]
+BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Which branch.")]
+EntityArgument = Annotated[str, typer.Argument(metavar="ENTITY", help="`node` or `edge`.")]
+TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="Its type.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id.")]
 PageTokenOption = Annotated[
     str | None,
-    option("--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False),
+    typer.Option("--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False),
 ]
 MasterOption = Annotated[
     str | None,
-    option("--master", metavar="URL", help="The Spark master.", show_default=False),
+    typer.Option("--master", metavar="URL", help="The Spark master.", show_default=False),
 ]
 
 

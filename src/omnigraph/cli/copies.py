@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omnigraph.cli.declared import argument
+import typer
+
 from omnigraph.cli.output import Result
 from omnigraph.cli.sizes import size_text
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.backup import CopyReport
 
 TargetArgument = Annotated[
-    str, argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")
+    str, typer.Argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")
 ]
 
 

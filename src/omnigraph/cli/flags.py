@@ -8,9 +8,10 @@ one value. It must never act on them: what a flag means for a command is decided
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from inspect import Parameter
+from typing import Annotated, Any
 
-from omnigraph.cli.declared import Parameter, option
+import typer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,15 @@ class Flags:
 
 
 def parameters(*, hidden: bool = False) -> list[Parameter]:
-    """The flags as parameters of a command function. They are shown once, in the top-level help."""
+    """The flags as parameters of a command. They are shown once, in the top-level help."""
 
     def text(name: str, flag: str, metavar: str, help: str) -> Parameter:
-        declared = option(flag, metavar=metavar, help=help, hidden=hidden, show_default=False)
-        return Parameter(name, str | None, declared, None)
+        how = typer.Option(flag, metavar=metavar, help=help, hidden=hidden, show_default=False)
+        return _parameter(name, Annotated[str | None, how], None)
 
     def switch(name: str, help: str, **settings: Any) -> Parameter:
-        declared = option(f"--{name}", help=help, show_default=False, **settings)
-        return Parameter(name, bool, declared, False)
+        how = typer.Option(f"--{name}", help=help, show_default=False, **settings)
+        return _parameter(name, Annotated[bool, how], False)
 
     return [
         text("actor", "--as", "ACTOR", "Who is writing; recorded in the commit."),
@@ -60,3 +61,7 @@ def parameters(*, hidden: bool = False) -> list[Parameter]:
         switch("quiet", "Do not echo what is being written to.", hidden=hidden),
         switch("json", "Print JSON instead of text."),
     ]
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -2,27 +2,31 @@
 
 Owns the wrapping that gives every command the global flags, the capability check, and the two
 forms of output. A command function takes a :class:`Call` and its own arguments and returns a
-:class:`Result`; it prints nothing. It must never know a particular command, nor how a line is read.
+:class:`Result`; it prints nothing. It must never know a particular command.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from omnigraph.cli import flags as global_flags
 from omnigraph.cli import scope
-from omnigraph.cli.declared import Parameter, parameters_of
 from omnigraph.cli.flags import Flags
-from omnigraph.cli.output import Result, print_result, report_interrupt
-from omnigraph.cli.quick_start import start_quickly
+from omnigraph.cli.output import EXIT_USAGE, Result, print_result, report_interrupt, version_lines
 from omnigraph.cli.scope import Verb
 from omnigraph.model.outcome import told
 from omnigraph.storage.locations import Location
 from omnigraph.transaction.actors import configured_actor
 
 Function = Callable[..., Result]
+
+EPILOG = "Flags of every command: see `omnigraph --help`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,6 @@ class Call:
         """The graph this call is about."""
         if not self.flags.quiet:
             scope.warn_of_unread_config()
-        start_quickly()
         return scope.address(self.flags, uri)
 
     def echo(self, location: Location) -> None:
@@ -51,49 +54,109 @@ class Call:
             print(f"omnigraph {self.verb.name} → {location.uri} (direct, {place})", file=sys.stderr)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A function as a command."""
-
-    verb: Verb
-    function: Function
-
-    @property
-    def name(self) -> str:
-        return self.verb.name.rpartition(" ")[2]
-
-    def parameters(self) -> list[Parameter]:
-        """What the function takes besides its call."""
-        return parameters_of(self.function)
-
-    def run(self, flags: Flags, given: dict[str, Any]) -> int:
-        """Run it, print what it found, and return the exit code."""
-        self.verb.check(flags)
-        with told() as outcome:
-            try:
-                result = self.function(Call(self.verb, flags), **given)
-                print_result(result, as_json=flags.json)
-            except KeyboardInterrupt:
-                said = outcome if self.verb.writes else None
-                return report_interrupt(said, as_json=flags.json)
-            return result.exit_code
+def single(help: str) -> typer.Typer:
+    """An application of one command."""
+    return typer.Typer(
+        help=help,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
 
 
-class Noun:
-    """A noun with its verbs, or a ``single`` command."""
-
-    def __init__(self, help: str, *, single: bool = False) -> None:
-        self.help = help
-        self.single = single
-        self.commands: dict[str, Command] = {}
+def group(help: str) -> typer.Typer:
+    """An application of several commands, which also takes the global flags itself."""
+    app = single(help)
+    app.callback(invoke_without_command=True)(group_callback(help, hidden=True))
+    return app
 
 
-def command(owner: Noun, verb: Verb) -> Callable[[Function], Function]:
-    """Register a function as a command of a noun."""
+def command(app: typer.Typer, verb: Verb) -> Callable[[Function], Function]:
+    """Register a function as a command of an application."""
 
     def register(function: Function) -> Function:
-        made = Command(verb, function)
-        owner.commands[made.name] = made
+        app.command(verb.name.rpartition(" ")[2], epilog=EPILOG)(_callback(verb, function))
         return function
 
     return register
+
+
+def group_callback(help: str, *, hidden: bool) -> Callable[..., None]:
+    """What runs before a command of a group: it collects the group's flags."""
+
+    def collect(ctx: typer.Context, version: bool, **given: Any) -> None:
+        ctx.obj = _outer(ctx).merged(Flags.taken_from(given))
+        if ctx.invoked_subcommand is None:
+            print(ctx.get_help(), file=sys.stderr)
+            raise typer.Exit(EXIT_USAGE)
+
+    _set_signature(collect, [], hidden=hidden)
+    collect.__doc__ = help
+    return collect
+
+
+def _callback(verb: Verb, function: Function) -> Callable[..., None]:
+    def run(ctx: typer.Context, version: bool, **given: Any) -> None:
+        flags = _outer(ctx).merged(Flags.taken_from(given))
+        code = _run(verb, function, flags, given)
+        if code:
+            raise typer.Exit(code)
+
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    _set_signature(run, own, hidden=True)
+    run.__doc__ = function.__doc__
+    return run
+
+
+def _run(verb: Verb, function: Function, flags: Flags, given: dict[str, Any]) -> int:
+    """Run a command, print what it found, and return the exit code."""
+    verb.check(flags)
+    with told() as outcome:
+        try:
+            result = function(Call(verb, flags), **given)
+            print_result(result, as_json=flags.json)
+        except KeyboardInterrupt:
+            return report_interrupt(outcome if verb.writes else None, as_json=flags.json)
+        return result.exit_code
+
+
+def _outer(ctx: typer.Context) -> Flags:
+    """The flags given to the groups around this command."""
+    return ctx.obj if isinstance(ctx.obj, Flags) else Flags()
+
+
+def _set_signature(
+    function: Callable[..., None], own: list[inspect.Parameter], *, hidden: bool
+) -> None:
+    """Give a callback the parameters that typer reads: its own and the global flags."""
+    context = inspect.Parameter(
+        "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    everything = [context, *named, *global_flags.parameters(hidden=hidden), _version(hidden)]
+    function.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
+    function.__annotations__ = {one.name: one.annotation for one in everything}
+
+
+def _version(hidden: bool) -> inspect.Parameter:
+    how = typer.Option(
+        "--version",
+        "-v",
+        help="Print the version and exit.",
+        show_default=False,
+        hidden=hidden,
+        is_eager=True,
+        callback=_print_version,
+    )
+    return inspect.Parameter(
+        "version",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[bool, how],
+    )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print("\n".join(version_lines()))
+        raise typer.Exit

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TextIO, cast
 
+from omnigraph import __version__
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.errors import OmnigraphError, OutputFailed, PreconditionFailed
 from omnigraph.lang.syntax.diagnostics import SourceError
 from omnigraph.model.outcome import Told
@@ -201,3 +203,8 @@ def discard_output() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, cast(TextIO, sys.stdout).fileno())
     os.close(null)
+
+
+def version_lines() -> list[str]:
+    """The version of the program and of the storage format it writes."""
+    return [f"omnigraph {__version__}", f"internal-schema {INTERNAL_VERSION}"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import read_text
-from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.query import SchemaOrigin
@@ -15,11 +16,11 @@ from omnigraph.lang.schema import AcceptedSchema, accept_schema
 from omnigraph.model.ids import new_ulid
 
 QueryFileOption = Annotated[
-    str, option("--query", metavar="FILE", help="The file of queries (.gq).")
+    str, typer.Option("--query", metavar="FILE", help="The file of queries (.gq).")
 ]
 SchemaFileOption = Annotated[
     str | None,
-    option(
+    typer.Option(
         "--schema",
         metavar="FILE",
         help="A schema file (.pg), instead of the schema of a graph.",

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from omnigraph.cli.arguments import read_text, several
-from omnigraph.cli.declared import option
 from omnigraph.cli.frame import Call
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.query import read_parameters
@@ -16,7 +17,7 @@ from omnigraph.storage.locations import Location
 
 MessageOption = Annotated[
     str | None,
-    option("--message", "-m", metavar="TEXT", help="Why; kept with the commit."),
+    typer.Option("--message", "-m", metavar="TEXT", help="Why; kept with the commit."),
 ]
 MetadataOption = Annotated[
     list[str] | None,
@@ -24,7 +25,7 @@ MetadataOption = Annotated[
 ]
 IfCommitOption = Annotated[
     str | None,
-    option(
+    typer.Option(
         "--if-commit",
         metavar="ID",
         help="Only if this is the head of the branch; otherwise exit with 4.",
@@ -33,7 +34,7 @@ IfCommitOption = Annotated[
 ]
 IdempotencyOption = Annotated[
     str | None,
-    option(
+    typer.Option(
         "--idempotency-key",
         metavar="KEY",
         help="Repeating a request with its key returns the first one's commit.",
@@ -42,11 +43,13 @@ IdempotencyOption = Annotated[
 ]
 ParamsOption = Annotated[
     str | None,
-    option("--params", metavar="JSON", help="Parameters as JSON.", show_default=False),
+    typer.Option("--params", metavar="JSON", help="Parameters as JSON.", show_default=False),
 ]
 ParamsFileOption = Annotated[
     str | None,
-    option("--params-file", metavar="FILE", help="A file with the parameters.", show_default=False),
+    typer.Option(
+        "--params-file", metavar="FILE", help="A file with the parameters.", show_default=False
+    ),
 ]
 
 

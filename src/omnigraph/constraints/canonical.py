@@ -1,6 +1,6 @@
 """Canonical spellings of whole columns: what ids and uniqueness are built on.
 
-The same spellings as ``omnigraph.types`` gives to single values, computed on Arrow columns.
+The same spellings as ``omnigraph.model.types`` gives to single values, computed on Arrow columns.
 """
 
 from __future__ import annotations

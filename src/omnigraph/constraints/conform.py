@@ -2,8 +2,8 @@
 
 Strict as a load is: whole numbers in range, finite floats, real dates, vectors of the right length.
 The fast way casts whole columns; where that is refused, values are looked at one by one under the
-rules of ``omnigraph.types``, which also give the messages. Nulls pass: whether a value is required
-is a constraint.
+rules of ``omnigraph.model.types``, which also give the messages. Nulls pass: whether a value is
+required is a constraint.
 """
 
 from __future__ import annotations

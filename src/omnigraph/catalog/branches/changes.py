@@ -19,7 +19,8 @@ from omnigraph.catalog.branches.registry import (
     protection_id,
 )
 from omnigraph.catalog.branches.tags import all_tags
-from omnigraph.catalog.format import INTERNAL_VERSION, internal_version
+from omnigraph.catalog.format import internal_version
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.horizon import is_kept, raise_horizon, reclaimed
 from omnigraph.catalog.migrations.legacy import Lineage
 from omnigraph.catalog.publication import Publication

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from omnigraph.catalog.format import (
-    INTERNAL_VERSION,
     LINEAGE_VERSION,
     Stamp,
     check_stamp,
     require_stable_row_ids,
     stamp_of,
 )
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations.legacy import Lineage, read_lineage, unstamped_id
 from omnigraph.catalog.migrations.registry import steps_from
 from omnigraph.catalog.migrations.step import Site

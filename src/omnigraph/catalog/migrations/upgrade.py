@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog.branches.registry import Branch, all_branches
-from omnigraph.catalog.format import INTERNAL_VERSION
+from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations.registry import steps_from
 from omnigraph.catalog.repository import Repository
 

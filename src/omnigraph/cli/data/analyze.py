@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import MasterOption, UriArgument, use_master
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
@@ -17,7 +18,7 @@ from omnigraph.cli.writing import MessageOption
 if TYPE_CHECKING:
     from omnigraph.spark.analytics.analysis import Analysis
 
-app = Noun("Run a graph algorithm.", single=True)
+app = single("Run a graph algorithm.")
 
 
 @command(app, data_verb("analyze"))
@@ -25,62 +26,64 @@ def analyze(
     call: Call,
     algorithm: Annotated[
         str,
-        argument(
+        typer.Argument(
             metavar="ALGORITHM",
             help="pagerank, components, communities, triangles, degrees or distances.",
         ),
     ],
     uri: UriArgument = None,
     branch: Annotated[
-        str | None, option("--branch", metavar="NAME", help="Which branch (main).")
+        str | None, typer.Option("--branch", metavar="NAME", help="Which branch (main).")
     ] = None,
     at: Annotated[
-        str | None, option("--at", metavar="TARGET", help="As of this commit, tag or time.")
+        str | None, typer.Option("--at", metavar="TARGET", help="As of this commit, tag or time.")
     ] = None,
     edges: Annotated[
         list[str] | None,
-        option("--edge", metavar="TYPE", help="Only these edges. May be repeated."),
+        typer.Option("--edge", metavar="TYPE", help="Only these edges. May be repeated."),
     ] = None,
     nodes: Annotated[
         list[str] | None,
-        option("--node", metavar="TYPE", help="Only these nodes. May be repeated."),
+        typer.Option("--node", metavar="TYPE", help="Only these nodes. May be repeated."),
     ] = None,
     sources: Annotated[
         list[str] | None,
-        option("--source", metavar="ID", help="distances: from here ([Type:]id). May be repeated."),
+        typer.Option(
+            "--source", metavar="ID", help="distances: from here ([Type:]id). May be repeated."
+        ),
     ] = None,
     direction: Annotated[
         str | None,
-        option("--direction", metavar="WHICH", help="distances: out, in or both (out)."),
+        typer.Option("--direction", metavar="WHICH", help="distances: out, in or both (out)."),
     ] = None,
     weight: Annotated[
         str | None,
-        option("--weight", metavar="PROPERTY", help="pagerank, distances: what edges weigh."),
+        typer.Option("--weight", metavar="PROPERTY", help="pagerank, distances: what edges weigh."),
     ] = None,
     damping: Annotated[
         float | None,
-        option("--damping", metavar="SHARE", help="pagerank: how often on along an edge."),
+        typer.Option("--damping", metavar="SHARE", help="pagerank: how often on along an edge."),
     ] = None,
     tolerance: Annotated[
         float | None,
-        option("--tolerance", metavar="CHANGE", help="pagerank: the residual to stop at."),
+        typer.Option("--tolerance", metavar="CHANGE", help="pagerank: the residual to stop at."),
     ] = None,
     sweeps_max: Annotated[
         int | None,
-        option("--sweeps", metavar="N", help="pagerank, communities: at most so many."),
+        typer.Option("--sweeps", metavar="N", help="pagerank, communities: at most so many."),
     ] = None,
     limit: Annotated[
-        int, option("--limit", metavar="N", min=0, max=100, help="Show so many nodes.")
+        int, typer.Option("--limit", metavar="N", min=0, max=100, help="Show so many nodes.")
     ] = 10,
     to: Annotated[
         str | None,
-        option(
+        typer.Option(
             "--to", metavar="FILE", help="Save all values: .parquet, .csv or .jsonl, a new file."
         ),
     ] = None,
     write: Annotated[
         list[str] | None,
-        option(
+        typer.Option(
             "--write",
             metavar="[COLUMN=]PROPERTY",
             help="Write the values to this property of the nodes, as one commit.",

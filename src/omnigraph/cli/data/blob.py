@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriOption
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import InvalidInput
@@ -17,11 +18,13 @@ from omnigraph.errors import InvalidInput
 if TYPE_CHECKING:
     from omnigraph.snapshots.blobs import Blob
 
-app = Noun("Read blobs.")
+app = group("Read blobs.")
 
-Property = Annotated[str, argument(metavar="PROPERTY", help="The blob property.")]
-Branch = Annotated[str | None, option("--branch", metavar="NAME", help="Which branch.")]
-Snapshot = Annotated[str | None, option("--snapshot", metavar="COMMIT", help="As of this commit.")]
+Property = Annotated[str, typer.Argument(metavar="PROPERTY", help="The blob property.")]
+Branch = Annotated[str | None, typer.Option("--branch", metavar="NAME", help="Which branch.")]
+Snapshot = Annotated[
+    str | None, typer.Option("--snapshot", metavar="COMMIT", help="As of this commit.")
+]
 
 
 @command(app, data_verb("blob get", actor=False))
@@ -34,11 +37,13 @@ def get(
     uri: UriOption = None,
     branch: Branch = None,
     snapshot: Snapshot = None,
-    offset: Annotated[int, option("--offset", metavar="N", min=0)] = 0,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0)] = 0,
     length: Annotated[
-        int | None, option("--length", metavar="N", min=1, show_default=False)
+        int | None, typer.Option("--length", metavar="N", min=1, show_default=False)
     ] = None,
-    out: Annotated[str | None, option("--out", metavar="FILE", help="Write to a file.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Write to a file.")
+    ] = None,
 ) -> Result:
     """Print the bytes of a blob, or a range of them."""
     blob = _find(call, uri, branch, snapshot, (entity, type_name, id, property))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import MessageOption
 
-app = Noun("Make vectors.", single=True)
+app = single("Make vectors.")
 
 
 @command(app, data_verb("embed"))
@@ -24,14 +25,14 @@ def embed(
     branch: BranchOption = "main",
     types: Annotated[
         list[str] | None,
-        option("--type", metavar="TYPE", help="Only this type. May be repeated."),
+        typer.Option("--type", metavar="TYPE", help="Only this type. May be repeated."),
     ] = None,
     reembed_all: Annotated[
-        bool, option("--reembed-all", help="Make all vectors anew, not only some.")
+        bool, typer.Option("--reembed-all", help="Make all vectors anew, not only some.")
     ] = False,
     commit_every: Annotated[
         int | None,
-        option(
+        typer.Option(
             "--commit-every",
             metavar="N",
             min=1,
@@ -39,10 +40,12 @@ def embed(
             show_default=False,
         ),
     ] = None,
-    batch: Annotated[int, option("--batch", metavar="N", min=1, help="Texts per request.")] = 64,
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="N", min=1, help="Texts per request.")
+    ] = 64,
     rate: Annotated[
         float | None,
-        option(
+        typer.Option(
             "--rate", metavar="N", help="At most so many requests per second.", show_default=False
         ),
     ] = None,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import QuerySourceOption, QueryTextOption, query_source
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.texts import SchemaFileOption, schema_of
 from omnigraph.engine.engine import ReadOptions
 from omnigraph.lang.query import compile_query, explain_json
-from omnigraph.lang.query.plan import explain as explain_plan
+from omnigraph.lang.query import explain as explain_plan
 from omnigraph.lang.query.plan.logical import WritePlan
 from omnigraph.lang.schema import AcceptedSchema
 
-app = Noun("Show how a query would be carried out.", single=True)
+app = single("Show how a query would be carried out.")
 
 
 @command(app, direct_verb("explain", store=True))
@@ -25,18 +26,18 @@ def explain(
     call: Call,
     name: Annotated[
         str | None,
-        argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
     ] = None,
     query: QuerySourceOption = None,
     text: QueryTextOption = None,
     uri: Annotated[
         str | None,
-        option("--uri", metavar="URI", help="The graph whose schema counts."),
+        typer.Option("--uri", metavar="URI", help="The graph whose schema counts."),
     ] = None,
     schema: SchemaFileOption = None,
     branch: Annotated[
         str | None,
-        option("--branch", metavar="NAME", help="Which branch.", show_default=False),
+        typer.Option("--branch", metavar="NAME", help="Which branch.", show_default=False),
     ] = None,
 ) -> Result:
     """Show how a query would be carried out: on a graph with estimates, access and reasons.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 
-app = Noun("Write a graph out as NDJSON.", single=True)
+app = single("Write a graph out as NDJSON.")
 
 
 @command(app, data_verb("export", actor=False))
@@ -19,24 +20,26 @@ def export(
     call: Call,
     uri: UriArgument = None,
     branch: Annotated[
-        str | None, option("--branch", metavar="NAME", help="Which branch (main).")
+        str | None, typer.Option("--branch", metavar="NAME", help="Which branch (main).")
     ] = None,
-    at: Annotated[str | None, option("--at", metavar="COMMIT", help="As of this commit.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="COMMIT", help="As of this commit.")
+    ] = None,
     types: Annotated[
         list[str] | None,
-        option("--type", metavar="TYPE", help="Only this type. May be repeated."),
+        typer.Option("--type", metavar="TYPE", help="Only this type. May be repeated."),
     ] = None,
     target: Annotated[
         str | None,
-        option(
+        typer.Option(
             "--to", metavar="DIR", help="Write files to this new directory, in parallel on Spark."
         ),
     ] = None,
     format: Annotated[
         str,
-        option("--format", metavar="FORMAT", help="With --to: ndjson, parquet or csv."),
+        typer.Option("--format", metavar="FORMAT", help="With --to: ndjson, parquet or csv."),
     ] = "ndjson",
-    jsonl: Annotated[bool, option("--jsonl", hidden=True)] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
 ) -> Result:
     """Print all nodes and edges as NDJSON: the same bytes whenever the content is the same."""
     graph = omnigraph.open(call.address(uri).uri, read_only=True)

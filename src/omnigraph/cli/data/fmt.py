@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from omnigraph.cli.arguments import read_text
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import local_verb
 from omnigraph.errors import InvalidInput, PermissionDenied
 from omnigraph.lang.query import format_queries
 from omnigraph.lang.schema import format_schema
 
-app = Noun("Lay schema and query files out.", single=True)
+app = single("Lay schema and query files out.")
 
 _FORMATTERS = {
     ".pg": lambda text, name: format_schema(text, name),
@@ -25,9 +26,9 @@ _FORMATTERS = {
 @command(app, local_verb("fmt"))
 def fmt(
     call: Call,
-    files: Annotated[list[str], argument(metavar="FILE…", help="Files (.pg and .gq).")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files (.pg and .gq).")],
     check: Annotated[
-        bool, option("--check", help="Change nothing; fail if a file would change.")
+        bool, typer.Option("--check", help="Change nothing; fail if a file would change.")
     ] = False,
 ) -> Result:
     """Rewrite files in the one layout. Comments stay, the meaning does not change."""

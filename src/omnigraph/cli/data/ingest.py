@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, cast
 
+import typer
+
 from omnigraph.cli.arguments import BranchOption, UriArgument
 from omnigraph.cli.data.load import describe, open_for_load
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 
 if TYPE_CHECKING:
     from omnigraph.ingest.load import Mode
 
-app = Noun("Load data with the forgiving reader.", single=True)
+app = single("Load data with the forgiving reader.")
 
 
 @command(app, data_verb("ingest"))
@@ -22,12 +23,12 @@ def ingest(
     call: Call,
     uri: UriArgument = None,
     *,
-    data: Annotated[str, option("--data", metavar="PATH", help="A file of records.")],
-    mode: Annotated[str, option("--mode", metavar="MODE", help="As of load.")] = "merge",
+    data: Annotated[str, typer.Option("--data", metavar="PATH", help="A file of records.")],
+    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="As of load.")] = "merge",
     branch: BranchOption = "main",
     base: Annotated[
         str,
-        option(
+        typer.Option(
             "--from", metavar="BRANCH", help="Create the branch from this one if it is missing."
         ),
     ] = "main",

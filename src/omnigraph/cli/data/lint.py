@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from omnigraph.cli.arguments import UriArgument, read_text
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.texts import SchemaFileOption, schema_of
@@ -16,7 +17,7 @@ from omnigraph.lang.query import SchemaOrigin, lint_queries
 from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.lang.syntax.source import Source
 
-app = Noun("Check a file of queries against a schema.", single=True)
+app = single("Check a file of queries against a schema.")
 
 
 @command(app, direct_verb("lint", store=True))
@@ -24,7 +25,9 @@ def lint(
     call: Call,
     query: Annotated[
         str | None,
-        option("--query", metavar="FILE", help="The file of queries (.gq).", show_default=False),
+        typer.Option(
+            "--query", metavar="FILE", help="The file of queries (.gq).", show_default=False
+        ),
     ] = None,
     uri: UriArgument = None,
     schema: SchemaFileOption = None,

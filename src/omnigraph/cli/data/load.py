@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, cast
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns, warn
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.handle import Graph
     from omnigraph.ingest.load import LoadResult, Mode
 
-app = Noun("Load data.", single=True)
+app = single("Load data.")
 _MODES = ("append", "merge", "upsert", "overwrite")
 
 
@@ -37,23 +38,25 @@ def load(
     *,
     data: Annotated[
         str,
-        option("--data", metavar="PATH", help="A file, directory or glob: NDJSON, Parquet or CSV."),
+        typer.Option(
+            "--data", metavar="PATH", help="A file, directory or glob: NDJSON, Parquet or CSV."
+        ),
     ],
-    mode: Annotated[str, option("--mode", metavar="MODE", help=", ".join(_MODES) + ".")],
+    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help=", ".join(_MODES) + ".")],
     branch: BranchOption = "main",
     base: Annotated[
         str | None,
-        option(
+        typer.Option(
             "--from", metavar="BRANCH", help="Create the branch from this one if it is missing."
         ),
     ] = None,
     type_name: Annotated[
         str | None,
-        option("--type", metavar="TYPE", help="The type of the rows of a table."),
+        typer.Option("--type", metavar="TYPE", help="The type of the rows of a table."),
     ] = None,
     mapping: Annotated[
         list[str] | None,
-        option(
+        typer.Option(
             "--column",
             metavar="COLUMN=PROPERTY",
             help="What a column of a table is; empty to leave it out. May be repeated.",
@@ -66,11 +69,11 @@ def load(
     idempotency_key: IdempotencyOption = None,
     upkeep: Annotated[
         bool,
-        option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
+        typer.Option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
     ] = True,
     engine: Annotated[
         str | None,
-        option(
+        typer.Option(
             "--engine",
             metavar="ENGINE",
             help="auto (by the size of the input), spark or local.",
@@ -79,7 +82,7 @@ def load(
     ] = None,
     quarantine: Annotated[
         str | None,
-        option(
+        typer.Option(
             "--quarantine",
             metavar="FILE",
             help="Where bad records go, with what is wrong with them (--on-error quarantine).",
@@ -88,7 +91,9 @@ def load(
     ] = None,
     on_error: Annotated[
         str,
-        option("--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."),
+        typer.Option(
+            "--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."
+        ),
     ] = "fail",
     master: MasterOption = None,
 ) -> Result:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import (
     BranchOption,
@@ -12,8 +14,7 @@ from omnigraph.cli.arguments import (
     UriOption,
     query_source,
 )
-from omnigraph.cli.declared import argument
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import (
@@ -27,7 +28,7 @@ from omnigraph.cli.writing import (
     parameters,
 )
 
-app = Noun("Run a write query.", single=True)
+app = single("Run a write query.")
 
 
 @command(app, data_verb("mutate"))
@@ -35,7 +36,7 @@ def mutate(
     call: Call,
     name: Annotated[
         str | None,
-        argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
     ] = None,
     uri: UriOption = None,
     query: QuerySourceOption = None,

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from omnigraph.catalog.repository import Repository
 from omnigraph.cli.arguments import (
     QuerySourceOption,
@@ -14,8 +16,7 @@ from omnigraph.cli.arguments import (
     query_source,
     read_text,
 )
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.rows import FORMATS, RowFormat, render
 from omnigraph.cli.scope import data_verb
@@ -27,11 +28,11 @@ from omnigraph.model.integers import whole_number
 
 ANALYZE_HELP = "Show what every step did instead of the rows; so does --profile without a name."
 
-app = Noun("Run a read query.", single=True)
+app = single("Run a read query.")
 
 
 def _option(flag: str, metavar: str, help: str) -> Any:
-    return option(flag, metavar=metavar, help=help, show_default=False)
+    return typer.Option(flag, metavar=metavar, help=help, show_default=False)
 
 
 @command(app, data_verb("query", actor=False))
@@ -39,7 +40,7 @@ def query(
     call: Call,
     name: Annotated[
         str | None,
-        argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
     ] = None,
     uri: UriOption = None,
     file: QuerySourceOption = None,
@@ -61,7 +62,7 @@ def query(
         str | None,
         _option("--nearest", "HOW", "exact, or indexed: quicker, but some may be missed."),
     ] = None,
-    analyze: Annotated[bool, option("--analyze", help=ANALYZE_HELP)] = False,
+    analyze: Annotated[bool, typer.Option("--analyze", help=ANALYZE_HELP)] = False,
     timeout_ms: Annotated[
         str | None, _option("--timeout-ms", "MS", "Give the query up after so long.")
     ] = None,

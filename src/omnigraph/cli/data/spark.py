@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+import typer
+
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import local_verb
 from omnigraph.spark.session import warm_server as server
 
-app = Noun("Keep Spark running, so that bulk commands start at once.")
+app = group("Keep Spark running, so that bulk commands start at once.")
 
 
 @command(app, local_verb("spark start"))
@@ -18,7 +19,7 @@ def start(
     call: Call,
     idle: Annotated[
         float,
-        option("--idle", metavar="MINUTES", min=0.01, help="End after so long without work."),
+        typer.Option("--idle", metavar="MINUTES", min=0.01, help="End after so long without work."),
     ] = 30.0,
 ) -> Result:
     """Start Spark on this machine; bulk commands use it while it runs."""

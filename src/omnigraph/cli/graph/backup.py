@@ -5,11 +5,11 @@ from __future__ import annotations
 import omnigraph
 from omnigraph.cli.arguments import UriOption
 from omnigraph.cli.copies import TargetArgument, copied
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb
 
-app = Noun("Copy a graph, and later what is new, to another place.", single=True)
+app = single("Copy a graph, and later what is new, to another place.")
 
 
 @command(app, direct_verb("backup", store=True))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import omnigraph
 from omnigraph.cli.arguments import UriOption
 from omnigraph.cli.copies import TargetArgument, copied
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb
 
-app = Noun("Copy a graph or a backup to an empty place.", single=True)
+app = single("Copy a graph or a backup to an empty place.")
 
 
 @command(app, direct_verb("clone", store=True))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import read_text
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb, refuse_cluster_graph
 from omnigraph.lang.syntax.diagnostics import SourceError
@@ -17,17 +18,17 @@ from omnigraph.lang.syntax.source import Source
 if TYPE_CHECKING:
     from omnigraph.graph.handle import Graph
 
-app = Noun("Create a graph.", single=True)
+app = single("Create a graph.")
 
 
 @command(app, direct_verb("init"))
 def init(
     call: Call,
-    uri: Annotated[str, argument(metavar="URI", help="Where: a path, file:// or s3://.")],
-    schema: Annotated[str, option("--schema", metavar="FILE", help="The schema (.pg).")],
+    uri: Annotated[str, typer.Argument(metavar="URI", help="Where: a path, file:// or s3://.")],
+    schema: Annotated[str, typer.Option("--schema", metavar="FILE", help="The schema (.pg).")],
     force: Annotated[
         bool,
-        option(
+        typer.Option(
             "--force",
             help="Changes nothing: what an unfinished init left is never in the way.",
         ),

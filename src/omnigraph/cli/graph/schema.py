@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument, read_text, several
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import data_verb, direct_verb
 from omnigraph.cli.texts import read_schema
@@ -24,10 +25,14 @@ from omnigraph.cli.writing import (
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import Plan, Step, plan_schema
 
-app = Noun("Show a schema, plan a change of it, or apply it.")
+app = group("Show a schema, plan a change of it, or apply it.")
 
-WantedOption = Annotated[str, option("--schema", metavar="FILE", help="The wanted schema (.pg).")]
-DataLossOption = Annotated[bool, option("--allow-data-loss", help="Drop for good what is dropped.")]
+WantedOption = Annotated[
+    str, typer.Option("--schema", metavar="FILE", help="The wanted schema (.pg).")
+]
+DataLossOption = Annotated[
+    bool, typer.Option("--allow-data-loss", help="Drop for good what is dropped.")
+]
 BackfillOption = Annotated[
     list[str] | None,
     several(
@@ -57,7 +62,7 @@ def show(
     branch: BranchOption = "main",
     at: Annotated[
         str | None,
-        option("--at", metavar="REF", help="A commit, a tag or a time.", show_default=False),
+        typer.Option("--at", metavar="REF", help="A commit, a tag or a time.", show_default=False),
     ] = None,
 ) -> Result:
     """Show the accepted schema of a graph, as it was written."""
@@ -73,7 +78,7 @@ def plan(
     branch: BranchOption = "main",
     from_file: Annotated[
         str | None,
-        option(
+        typer.Option(
             "--from",
             metavar="FILE",
             help="Plan from this schema file instead of from a graph.",
@@ -127,7 +132,7 @@ def apply(
     idempotency_key: IdempotencyOption = None,
     engine: Annotated[
         str,
-        option("--engine", metavar="ENGINE", help="auto, local, or spark for large tables."),
+        typer.Option("--engine", metavar="ENGINE", help="auto, local, or spark for large tables."),
     ] = "auto",
 ) -> Result:
     """Make a schema the one of a branch: one commit, or none if it is so already."""

@@ -6,11 +6,11 @@ from typing import Any
 
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 
-app = Noun("Show what a branch of a graph holds.", single=True)
+app = single("Show what a branch of a graph holds.")
 
 
 @command(app, data_verb("snapshot"))

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.catalog.migrations.upgrade import UpgradeReport
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.errors import InvalidInput
 
-app = Noun("Bring a graph to the current format.", single=True)
+app = single("Bring a graph to the current format.")
 
 CheckOption = Annotated[
-    bool, option("--check", help="Say what would be done; the default. Changes nothing.")
+    bool, typer.Option("--check", help="Say what would be done; the default. Changes nothing.")
 ]
-ApplyOption = Annotated[bool, option("--apply", help="Do it, on every branch.")]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Do it, on every branch.")]
 
 
 @command(app, direct_verb("upgrade", store=True))

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from omnigraph import __version__
-from omnigraph.catalog.format import INTERNAL_VERSION
-from omnigraph.cli.frame import Call, Noun, command
-from omnigraph.cli.output import Result
+from omnigraph.catalog.format_version import INTERNAL_VERSION
+from omnigraph.cli.frame import Call, command, single
+from omnigraph.cli.output import Result, version_lines
 from omnigraph.cli.scope import local_verb
 
-app = Noun("Print the version of the program and of its format.", single=True)
-
-
-def version_lines() -> list[str]:
-    return [f"omnigraph {__version__}", f"internal-schema {INTERNAL_VERSION}"]
+app = single("Print the version of the program and of its format.")
 
 
 @command(app, local_verb("version"))

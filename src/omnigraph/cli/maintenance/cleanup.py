@@ -6,28 +6,29 @@ import sys
 from datetime import timedelta
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import seconds, size_text
 from omnigraph.cli.writing import confirm as ask
 from omnigraph.maintenance.retention import READER_GRACE_VARIABLE, reader_grace_seconds
 
-app = Noun("Remove old history and what dead writers left.", single=True)
+app = single("Remove old history and what dead writers left.")
 
 KeepOption = Annotated[
     int | None,
-    option("--keep", metavar="N", help="Keep the newest N commits of every branch."),
+    typer.Option("--keep", metavar="N", help="Keep the newest N commits of every branch."),
 ]
 OlderThanOption = Annotated[
     str | None,
-    option("--older-than", metavar="D", help="Keep what is younger: 90s, 15m, 12h, 7d, 2w."),
+    typer.Option("--older-than", metavar="D", help="Keep what is younger: 90s, 15m, 12h, 7d, 2w."),
 ]
 ConfirmOption = Annotated[
-    bool, option("--confirm", help="Do it; without this, only say what would be removed.")
+    bool, typer.Option("--confirm", help="Do it; without this, only say what would be removed.")
 ]
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
 
-app = Noun("Check a graph for damage.", single=True)
+app = single("Check a graph for damage.")
 
-QuickOption = Annotated[bool, option("--quick", help="Follow references; read no rows.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Follow references; read no rows.")]
 
 
 @command(app, direct_verb("fsck", store=True))

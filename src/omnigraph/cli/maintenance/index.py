@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import (
     BranchOption,
@@ -16,8 +18,7 @@ from omnigraph.cli.arguments import (
     type_key,
     use_master,
 )
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import size_text
@@ -25,11 +26,11 @@ from omnigraph.cli.sizes import size_text
 if TYPE_CHECKING:
     from omnigraph.maintenance.indexes import IndexReport
 
-app = Noun("List, build and drop the indexes of a graph.")
+app = group("List, build and drop the indexes of a graph.")
 
 PropertyArgument = Annotated[
     str | None,
-    argument(metavar="PROPERTY", help="Only its indexes.", show_default=False),
+    typer.Argument(metavar="PROPERTY", help="Only its indexes.", show_default=False),
 ]
 
 
@@ -68,7 +69,7 @@ def build(
     branch: BranchOption = "main",
     engine: Annotated[
         str,
-        option("--engine", metavar="ENGINE", help="auto (by size), spark or local."),
+        typer.Option("--engine", metavar="ENGINE", help="auto (by size), spark or local."),
     ] = "auto",
     master: MasterOption = None,
 ) -> Result:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 
-app = Noun("Join small files and bring indexes up to date.", single=True)
+app = single("Join small files and bring indexes up to date.")
 
 
 @command(app, direct_verb("optimize", store=True))
@@ -20,7 +21,7 @@ def optimize(
     uri: UriArgument = None,
     branch: BranchOption = "main",
     engine: Annotated[
-        str, option("--engine", metavar="ENGINE", help="local, or spark for large tables.")
+        str, typer.Option("--engine", metavar="ENGINE", help="local, or spark for large tables.")
     ] = "local",
 ) -> Result:
     """Join small files and bring indexes up to date. Writers and readers go on meanwhile.

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriArgument, type_key
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import size_text
 from omnigraph.cli.writing import confirm as ask
 
-app = Noun("Remove an entity from every branch and from all history.", single=True)
+app = single("Remove an entity from every branch and from all history.")
 
 ConfirmOption = Annotated[
-    bool, option("--confirm", help="Do it; without this, only say what would be removed.")
+    bool, typer.Option("--confirm", help="Do it; without this, only say what would be removed.")
 ]
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
 from omnigraph.cli.scope import direct_verb
 
-app = Noun("Finish or undo what dead writers left.", single=True)
+app = single("Finish or undo what dead writers left.")
 
 
 @command(app, direct_verb("recover", store=True))
@@ -20,7 +21,7 @@ def recover(
     uri: UriArgument = None,
     set_aside: Annotated[
         bool,
-        option(
+        typer.Option(
             "--set-aside",
             help="Also undo writes whose records cannot be read, and keep those files.",
         ),

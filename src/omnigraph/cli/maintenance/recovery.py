@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import omnigraph
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 
-app = Noun("Look at unfinished writes and finished recoveries.")
+app = group("Look at unfinished writes and finished recoveries.")
 
 
 @command(app, direct_verb("recovery list", store=True))

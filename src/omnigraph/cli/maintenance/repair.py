@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriArgument
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
 from omnigraph.cli.scope import direct_verb
 
-app = Noun("Heal types that were changed from outside.", single=True)
+app = single("Heal types that were changed from outside.")
 
 ConfirmOption = Annotated[
-    bool, option("--confirm", help="Take over maintenance that changed no row.")
+    bool, typer.Option("--confirm", help="Take over maintenance that changed no row.")
 ]
 ForceOption = Annotated[
-    bool, option("--force", help="With --confirm: take over everything else, too.")
+    bool, typer.Option("--force", help="With --confirm: take over everything else, too.")
 ]
 RestoreOption = Annotated[
-    bool, option("--restore", help="With --confirm: bring the published rows back instead.")
+    bool, typer.Option("--restore", help="With --confirm: bring the published rows back instead.")
 ]
 
 

@@ -11,13 +11,13 @@ from omnigraph.cli.arguments import (
     UriOption,
     type_key,
 )
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.rows import cell
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.times import shown_time
 
-app = Noun("Show who set the values of an entity.", single=True)
+app = single("Show who set the values of an entity.")
 
 
 @command(app, data_verb("blame", actor=False))

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import MasterOption, UriOption, read_text, use_master
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, warn
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.diff import change_lines
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
     from omnigraph.merge.conflicts import MergeConflict
     from omnigraph.merge.merge import MergeResult
 
-app = Noun("Create, list, merge and delete branches.")
+app = group("Create, list, merge and delete branches.")
 
-NameArgument = Annotated[str, argument(metavar="NAME", help="The branch.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")]
 LevelOption = Annotated[
-    str, option("--level", metavar="LEVEL", help="Merge by property or by entity.")
+    str, typer.Option("--level", metavar="LEVEL", help="Merge by property or by entity.")
 ]
 StrategyOption = Annotated[
     list[str] | None,
-    option(
+    typer.Option(
         "--strategy",
         metavar="[TYPE=]SIDE",
         help="Where both sides changed something: ours or theirs. For all types, or for one. "
@@ -47,7 +48,7 @@ StrategyOption = Annotated[
 ]
 ResolveOption = Annotated[
     str | None,
-    option(
+    typer.Option(
         "--resolve",
         metavar="FILE",
         help="Decisions about single entities, as JSON.",
@@ -59,10 +60,10 @@ ResolveOption = Annotated[
 @command(app, data_verb("branch create"))
 def create(
     call: Call,
-    name: Annotated[str, argument(metavar="NAME", help="The new branch.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new branch.")],
     uri: UriOption = None,
     source: Annotated[
-        str, option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
+        str, typer.Option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
     ] = "main",
 ) -> Result:
     """Create a branch at another one, or at an older commit. Nothing is copied."""
@@ -88,7 +89,7 @@ def delete(
     name: NameArgument,
     uri: UriOption = None,
     force: Annotated[
-        bool, option("--force", help="Even if it has commits that no other branch has.")
+        bool, typer.Option("--force", help="Even if it has commits that no other branch has.")
     ] = False,
 ) -> Result:
     """Delete a branch. Refused while it has commits that were not merged, unless forced."""
@@ -107,9 +108,9 @@ def protect(
     name: NameArgument,
     uri: UriOption = None,
     merges_only: Annotated[
-        bool, option("--merges-only", help="Let nothing but merges write to it.")
+        bool, typer.Option("--merges-only", help="Let nothing but merges write to it.")
     ] = False,
-    off: Annotated[bool, option("--off", help="Lift the protection.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Lift the protection.")] = False,
 ) -> Result:
     """Protect a branch from being deleted and reset."""
     location = call.address(uri)
@@ -123,23 +124,23 @@ def protect(
 @command(app, data_verb("branch merge"))
 def merge(
     call: Call,
-    source: Annotated[str, argument(metavar="SOURCE", help="The branch to merge.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to merge.")],
     uri: UriOption = None,
     target: Annotated[
-        str, option("--into", metavar="BRANCH", help="The branch to merge into.")
+        str, typer.Option("--into", metavar="BRANCH", help="The branch to merge into.")
     ] = "main",
     level: LevelOption = "property",
     strategy: StrategyOption = None,
     resolve: ResolveOption = None,
     dry_run: Annotated[
-        bool, option("--dry-run", help="Show what would happen; exit with 1 on conflicts.")
+        bool, typer.Option("--dry-run", help="Show what would happen; exit with 1 on conflicts.")
     ] = False,
     delete_branch: Annotated[
-        bool, option("--delete-branch", help="Delete the source afterwards.")
+        bool, typer.Option("--delete-branch", help="Delete the source afterwards.")
     ] = False,
     engine: Annotated[
         str | None,
-        option(
+        typer.Option(
             "--engine",
             metavar="ENGINE",
             help="auto (by what the source has touched), spark or local.",

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.blocks import json_array, texts, trailer
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from omnigraph.history.changes import Block
     from omnigraph.history.feed import FeedPage
 
-app = Noun("Read what commits change, as they come.")
+app = group("Read what commits change, as they come.")
 
 CursorOption = Annotated[
     str | None,
-    option("--cursor", metavar="CURSOR", help="Go on from a cursor.", show_default=False),
+    typer.Option("--cursor", metavar="CURSOR", help="Go on from a cursor.", show_default=False),
 ]
 StartOption = Annotated[
     str | None,
-    option(
+    typer.Option(
         "--start",
         metavar="PLACE",
         help="Where to begin: now, beginning or after:COMMIT.",
@@ -49,7 +50,7 @@ def poll(
     start: StartOption = None,
     limit: Annotated[
         int | None,
-        option("--limit", metavar="N", help="Changes per page.", show_default=False),
+        typer.Option("--limit", metavar="N", help="Changes per page.", show_default=False),
     ] = None,
     kinds: KindOption = None,
     types: TypeOption = None,
@@ -99,7 +100,7 @@ def follow(
     cursor: CursorOption = None,
     start: StartOption = None,
     interval: Annotated[
-        float, option("--interval", metavar="SECONDS", help="How often to look.")
+        float, typer.Option("--interval", metavar="SECONDS", help="How often to look.")
     ] = 1.0,
     kinds: KindOption = None,
     types: TypeOption = None,
@@ -138,7 +139,7 @@ def _followed(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
 @command(app, data_verb("changes baseline", actor=False))
 def baseline(
     call: Call,
-    out: Annotated[Path, option("--out", metavar="FILE", help="Where to write it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
     uri: UriOption = None,
     branch: BranchOption = "main",
     kinds: KindOption = None,

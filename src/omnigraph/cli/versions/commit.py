@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, PageTokenOption, UriArgument, UriOption
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns, encoded_lines
 from omnigraph.cli.rows import cell
 from omnigraph.cli.scope import data_verb
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.rows import Commit
     from omnigraph.history.changes import Block
 
-app = Noun("Look at the history of a graph.")
+app = group("Look at the history of a graph.")
 
 _FIELDS: dict[str, Callable[[Commit], tuple[str | None, ...]]] = {
     # Whoever finished a write that its owner could not finish is an actor of it, too.
@@ -42,7 +43,7 @@ ACTOR_WIDTH: Final = 12
 
 
 def _text(flag: str, metavar: str, help: str) -> Any:
-    return option(flag, metavar=metavar, help=help, show_default=False)
+    return typer.Option(flag, metavar=metavar, help=help, show_default=False)
 
 
 @command(app, data_verb("commit list", actor=False))
@@ -59,7 +60,7 @@ def list_commits(
     ] = None,
     filters: Annotated[
         list[str] | None,
-        option(
+        typer.Option(
             "--filter",
             metavar="KEY=VALUE",
             help="Only commits with this actor, branch, kind, message or metadata.NAME. "
@@ -69,14 +70,14 @@ def list_commits(
     ] = None,
     limit: Annotated[
         int | None,
-        option("--limit", metavar="N", min=1, help="At most this many.", show_default=False),
+        typer.Option("--limit", metavar="N", min=1, help="At most this many.", show_default=False),
     ] = None,
     after: Annotated[
         str | None, _text("--after", "COMMIT", "Go on after the last commit of a page.")
     ] = None,
     dag: Annotated[
         bool,
-        option(
+        typer.Option(
             "--dag",
             help="Draw how commits descend, merged branches included; so does a bare --graph.",
         ),
@@ -143,7 +144,7 @@ def _line(commit: Commit, tags: Mapping[str, list[str]]) -> str:
 @command(app, data_verb("commit show", actor=False))
 def show(
     call: Call,
-    commit_id: Annotated[str, argument(metavar="ID", help="The commit's id.")],
+    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
     uri: UriOption = None,
 ) -> Result:
     """Show one commit, from whichever branch has it."""
@@ -167,14 +168,14 @@ def show(
 @command(app, data_verb("commit changes", actor=False))
 def changes(
     call: Call,
-    commit_id: Annotated[str, argument(metavar="ID", help="The commit's id.")],
+    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
     uri: UriOption = None,
     kinds: KindOption = None,
     types: TypeOption = None,
     ops: OpOption = None,
     limit: Annotated[
         int | None,
-        option("--limit", metavar="N", help="Changes per page.", show_default=False),
+        typer.Option("--limit", metavar="N", help="Changes per page.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
 ) -> Result:

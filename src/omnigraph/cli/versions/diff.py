@@ -6,17 +6,18 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import PageTokenOption, UriOption, several
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, encoded_lines
 from omnigraph.cli.scope import data_verb
 
 if TYPE_CHECKING:
     from omnigraph.snapshots.diff import Diff, EntityChange
 
-app = Noun("Show what sets two states of a graph apart.", single=True)
+app = single("Show what sets two states of a graph apart.")
 
 _MARKS = {"insert": "+", "update": "~", "delete": "-"}
 _TARGET = "A branch, a tag, a commit id, or a time."
@@ -29,16 +30,16 @@ OpOption = Annotated[list[str] | None, several("--op", "OP", "Only insert, updat
 @command(app, data_verb("diff", actor=False))
 def diff(
     call: Call,
-    old: Annotated[str, argument(metavar="FROM", help=_TARGET)],
-    new: Annotated[str, argument(metavar="TO", help=_TARGET)],
+    old: Annotated[str, typer.Argument(metavar="FROM", help=_TARGET)],
+    new: Annotated[str, typer.Argument(metavar="TO", help=_TARGET)],
     uri: UriOption = None,
     kinds: KindOption = None,
     types: TypeOption = None,
     ops: OpOption = None,
-    summary: Annotated[bool, option("--summary", help="Only count.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="Only count.")] = False,
     limit: Annotated[
         int | None,
-        option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
+        typer.Option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
 ) -> Result:

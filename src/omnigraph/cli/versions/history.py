@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import (
     BranchOption,
@@ -17,8 +19,7 @@ from omnigraph.cli.arguments import (
     UriOption,
     type_key,
 )
-from omnigraph.cli.declared import option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, encoded_lines
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.blocks import headline
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from omnigraph.history.entity import EntityEvent
     from omnigraph.history.setters import MergedChange
 
-app = Noun("Show every commit that changed an entity.", single=True)
+app = single("Show every commit that changed an entity.")
 
 PAGE_EVENTS: Final = 100
 """Events per page when only a token is given."""
@@ -45,7 +46,7 @@ def history(
     branch: BranchOption = "main",
     limit: Annotated[
         int | None,
-        option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
+        typer.Option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
 ) -> Result:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.undo import StateArgument, undone
 from omnigraph.cli.writing import IfCommitOption, MessageOption, confirm
 
-app = Noun("Take a branch back to an older commit.", single=True)
+app = single("Take a branch back to an older commit.")
 
 
 @command(app, data_verb("reset"))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.declared import argument
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.undo import StateArgument, undone
 from omnigraph.cli.writing import IfCommitOption, MessageOption
 from omnigraph.errors import InvalidInput
 
-app = Noun("Bring entities back to what they were.", single=True)
+app = single("Bring entities back to what they were.")
 
 
 @command(app, data_verb("restore"))
@@ -23,7 +24,7 @@ def restore(
     target: StateArgument,
     things: Annotated[
         list[str],
-        argument(metavar="KIND:TYPE[:ID]...", help="Types or entities: node:Person:ana."),
+        typer.Argument(metavar="KIND:TYPE[:ID]...", help="Types or entities: node:Person:ana."),
     ],
     uri: UriOption = None,
     branch: BranchOption = "main",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import omnigraph
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.branch import LevelOption, ResolveOption, StrategyOption, decisions
 from omnigraph.cli.versions.undo import CommitArgument, undone
 from omnigraph.cli.writing import IfCommitOption, MessageOption
 
-app = Noun("Undo a commit.", single=True)
+app = single("Undo a commit.")
 
 
 @command(app, data_verb("revert"))

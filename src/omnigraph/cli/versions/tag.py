@@ -5,26 +5,29 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
+import typer
+
 import omnigraph
 from omnigraph.cli.arguments import UriOption
-from omnigraph.cli.declared import argument, option
-from omnigraph.cli.frame import Call, Noun, command
+from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import MessageOption
 
-app = Noun("Name commits, and list or remove names.")
+app = group("Name commits, and list or remove names.")
 
-NameArgument = Annotated[str, argument(metavar="NAME", help="The tag.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tag.")]
 
 
 @command(app, data_verb("tag create"))
 def create(
     call: Call,
     name: NameArgument,
-    target: Annotated[str, argument(metavar="REF", help="A branch, a commit or a tag.")] = "main",
+    target: Annotated[
+        str, typer.Argument(metavar="REF", help="A branch, a commit or a tag.")
+    ] = "main",
     uri: UriOption = None,
-    force: Annotated[bool, option("--force", help="Move a tag that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Move a tag that exists.")] = False,
     message: MessageOption = None,
 ) -> Result:
     """Name a commit. The name stays where it is, and keeps the commit readable."""

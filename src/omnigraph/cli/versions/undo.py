@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from omnigraph.cli.declared import argument
+import typer
+
 from omnigraph.cli.output import Result
 
 if TYPE_CHECKING:
     from omnigraph.catalog.rows import Commit
 
-CommitArgument = Annotated[str, argument(metavar="COMMIT", help="The commit's id.")]
+CommitArgument = Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")]
 StateArgument = Annotated[
-    str, argument(metavar="REF", help="The older state: a commit, a tag or a time.")
+    str, typer.Argument(metavar="REF", help="The older state: a commit, a tag or a time.")
 ]
 
 

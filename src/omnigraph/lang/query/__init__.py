@@ -1,6 +1,6 @@
 """The query language `.gq`: parser, type checker, logical plan, parameters, lint, formatter.
 
-Pure code: no files, no tables, no pyarrow. What is exported here is what other rooms use; engines
+Pure code: no files, no tables. What is exported here is what other rooms use; engines
 also import ``plan``, ``expressions`` and ``steps`` for the values they execute.
 """
 
