@@ -17,7 +17,7 @@ from tests.architecture.committing_calls import (
 )
 
 SOURCE = Path(__file__).parents[2] / "src" / "omnigraph"
-ALLOWED = SOURCE / "storage" / "tables.py"
+ALLOWED = SOURCE / "storage" / "lance" / "tables.py"
 
 
 def test_only_one_module_commits_to_lance() -> None:

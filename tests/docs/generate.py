@@ -1,8 +1,8 @@
 """Rewrites what is generated: ``python -m tests.docs.generate``.
 
 A generated part stands between ``<!-- generated: module:function -->`` and
-``<!-- end of generated part -->``; the function returns its text. The help of the program is stored
-as a whole. ``test_generated.py`` fails when anything is out of date.
+``<!-- end of generated part -->``; the function returns its text.
+``test_generated.py`` fails when anything is out of date.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
-
-from omnigraph.cli.application import application
-from omnigraph.cli.main import STORED_HELP
 
 DOCS = Path(__file__).parents[2] / "docs"
 PART = re.compile(
@@ -30,13 +27,6 @@ def regenerate(text: str) -> str:
     return PART.sub(fill, text)
 
 
-def top_level_help() -> str:
-    """What the program would print for ``--help`` if it rendered it anew."""
-    command = application()
-    context = command.make_context("omnigraph", [], resilient_parsing=True, terminal_width=80)
-    return str(command.get_help(context)) + "\n"
-
-
 def pages() -> list[Path]:
     return sorted(DOCS.rglob("*.md"))
 
@@ -44,7 +34,6 @@ def pages() -> list[Path]:
 def main() -> None:
     for page in pages():
         _bring_up_to_date(page, regenerate(page.read_text("utf-8")))
-    _bring_up_to_date(STORED_HELP, top_level_help())
 
 
 def _bring_up_to_date(file: Path, text: str) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import omnigraph
-from omnigraph.cli.application import noun_command
-from omnigraph.cli.main import NOUNS
+from omnigraph.cli.application import NOUNS, load_command
 from omnigraph.errors import OmnigraphError
 
 
@@ -17,7 +16,7 @@ def commands() -> str:
     """The help of every command."""
     parts = []
     for name, (module, summary) in NOUNS.items():
-        command = noun_command(importlib.import_module(f"omnigraph.cli.{module}").app)
+        command = load_command(module)
         parts.append(f"## omnigraph {name}\n\n{summary}")
         inner = getattr(command, "commands", None)
         for verb, sub in sorted(inner.items()) if inner else [("", command)]:
@@ -46,11 +45,10 @@ def errors() -> str:
 def error_classes() -> Iterator[type[OmnigraphError]]:
     """Every error class of the package, wherever it is defined."""
     for module in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."):
-        if not module.name.startswith("tests.support"):
-            importlib.import_module(module.name)
+        importlib.import_module(module.name)
     waiting: list[type[OmnigraphError]] = [OmnigraphError]
     while waiting:
         kind = waiting.pop()
-        if kind.__module__.startswith("omnigraph.") and ".testing" not in kind.__module__:
+        if kind.__module__.startswith("omnigraph."):
             yield kind
         waiting.extend(kind.__subclasses__())

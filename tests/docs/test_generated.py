@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.docs.generate import PART, pages, regenerate, top_level_help
-
-from omnigraph.cli.main import STORED_HELP
+from tests.docs.generate import PART, pages, regenerate
 
 PAGES = pages()
 
@@ -22,7 +20,3 @@ def test_a_page_is_up_to_date(page: Path) -> None:
 def test_every_opened_part_is_closed(page: Path) -> None:
     text = page.read_text("utf-8")
     assert text.count("<!-- generated:") == len(PART.findall(text))
-
-
-def test_the_stored_help_is_what_would_be_rendered() -> None:
-    assert STORED_HELP.read_text("utf-8") == top_level_help(), "run `make docs`"

@@ -8,7 +8,6 @@ many (a fifth of it, 300 unless said; 10,000 for a full run), ``OMNIGRAPH_TEST_F
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import json
 import os
@@ -20,12 +19,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from omnigraph.cli.declared import Parameter
-from omnigraph.cli.frame import Command
-from omnigraph.cli.main import NOUNS, run
+from omnigraph.cli.application import NOUNS, load_command
+from omnigraph.cli.flags import parameters
+from omnigraph.cli.main import run
 from tests.fuzz.values import odd_text
 from tests.graphs import people_graph
 from tests.support.inline_tasks import InlineTasks
@@ -73,26 +73,37 @@ GOOD = {
 }
 
 
-def commands() -> list[Command]:
-    found = []
-    for module, _ in NOUNS.values():
-        noun = importlib.import_module(f"omnigraph.cli.{module}").app
-        found += noun.commands.values()
+def commands() -> list[tuple[list[str], Any]]:
+    """Every command of the program, with the words that name it."""
+    found: list[tuple[list[str], Any]] = []
+    for noun, (module, _) in NOUNS.items():
+        loaded = load_command(module)
+        verbs = getattr(loaded, "commands", None)
+        if verbs is None:
+            found.append(([noun], loaded))
+        else:
+            found += [([noun, verb], command) for verb, command in verbs.items()]
     return found
 
 
-def line(command: Command, graph: Path, chance: random.Random) -> list[str]:
+def own_parameters(command: Any) -> list[Any]:
+    """The parameters of a command, without the flags that every command takes."""
+    shared = {one.name for one in parameters()} | {"version", "help"}
+    return [one for one in command.params if one.name not in shared]
+
+
+def line(found: tuple[list[str], Any], graph: Path, chance: random.Random) -> list[str]:
     """A command line: its name, some of its options, its arguments."""
-    words = command.verb.name.split(" ")
+    words, command = list(found[0]), found[1]
     named = False
-    for parameter in command.parameters():
-        flags = parameter.declared.flags
-        required = "REQUIRED" in repr(parameter.default) or not flags
+    for parameter in own_parameters(command):
+        flags = parameter.opts if parameter.param_type_name == "option" else []
+        required = parameter.required or not flags
         if parameter.name == "uri":
             named = True
             words += [*(flags[:1] or ()), _value(parameter, graph, chance)]
         elif required or chance.random() < 0.3:
-            takes = parameter.kind is not bool
+            takes = not getattr(parameter, "is_flag", False)
             words += list(flags[:1])
             words += [_value(parameter, graph, chance)] if takes else []
     if not named:
@@ -103,7 +114,7 @@ def line(command: Command, graph: Path, chance: random.Random) -> list[str]:
     return words
 
 
-def _value(parameter: Parameter, graph: Path, chance: random.Random) -> str:
+def _value(parameter: Any, graph: Path, chance: random.Random) -> str:
     name = parameter.name
     if name in ("uri", "store") and chance.random() < 0.9:
         return str(graph)
@@ -183,7 +194,7 @@ def problem_of(words: list[str], code: int, out: str, err: str) -> str | None:
 def test_every_line_ends_with_a_documented_code_and_an_error_of_ours(
     template: Path, sandbox: Path
 ) -> None:
-    known = [c for c in commands() if c.verb.name not in NOT_CALLED]
+    known = [one for one in commands() if " ".join(one[0]) not in NOT_CALLED]
     wrong: Counter[str] = Counter()
     example: dict[str, list[str]] = {}
     for number in range(CALLS):
@@ -211,7 +222,7 @@ def test_every_line_ends_with_a_documented_code_and_an_error_of_ours(
 
 def test_the_same_holds_in_processes_of_their_own(template: Path, sandbox: Path) -> None:
     """With bytes that are not UTF-8, which only a process can be given."""
-    known = [c for c in commands() if c.verb.name not in NOT_CALLED]
+    known = [one for one in commands() if " ".join(one[0]) not in NOT_CALLED]
     for number in range(PROCESSES):
         chance = random.Random(f"process.{SEED}.{number}")
         words = [
@@ -231,6 +242,6 @@ def test_the_same_holds_in_processes_of_their_own(template: Path, sandbox: Path)
 
 
 def test_what_is_left_out_exists() -> None:
-    names = {command.verb.name for command in commands()}
+    names = {" ".join(words) for words, _ in commands()}
     assert set(NOT_CALLED) <= names | {"spark start", "spark stop"}
     assert len(names - set(NOT_CALLED)) > 40

@@ -21,7 +21,7 @@ NEVER_IN_A_SCHEMA = {"P007": "schemas do not nest"}
 def used_in_source() -> set[str]:
     found: set[str] = set()
     for package in (omnigraph.lang.schema, omnigraph.lang.syntax):
-        for path in Path(str(package.__file__)).parent.glob("*.py"):
+        for path in Path(str(package.__file__)).parent.rglob("*.py"):
             if path.name != "codes.py":
                 found |= set(re.findall(r'"(S\d+|P\d{3}|V\d+|OG-[A-Z]+-\d+)"', path.read_text()))
     return found

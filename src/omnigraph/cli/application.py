@@ -10,10 +10,9 @@ import importlib
 from typing import Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from omnigraph.cli import output
-from omnigraph.cli.frame import group_callback
+from omnigraph.cli.frame import Group, group_callback
 
 HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
 
@@ -64,7 +63,7 @@ OLD_NOUNS: Final = {"ingest": ("data.ingest", "load")}
 """The same for a command that reads its input otherwise than the one that replaces it."""
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(Group):
     """The top-level group: it knows every command by name and imports its module on use."""
 
     def __init__(self, **settings: Any) -> None:

@@ -14,11 +14,19 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from omnigraph.cli import flags as global_flags
 from omnigraph.cli import scope
 from omnigraph.cli.flags import Flags
-from omnigraph.cli.output import EXIT_USAGE, Result, print_result, report_interrupt, version_lines
+from omnigraph.cli.output import (
+    EXIT_USAGE,
+    Result,
+    output_errors,
+    print_result,
+    report_interrupt,
+    version_lines,
+)
 from omnigraph.cli.scope import Verb
 from omnigraph.model.outcome import told
 from omnigraph.storage.locations import Location
@@ -54,9 +62,37 @@ class Call:
             print(f"omnigraph {self.verb.name} → {location.uri} (direct, {place})", file=sys.stderr)
 
 
+class Command(TyperCommand):
+    """A command whose help page fails with a typed error where it cannot be written."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _with_checked_output(super().get_help_option(ctx))
+
+
+class Group(TyperGroup):
+    """A group with the same promise as :class:`Command`."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _with_checked_output(super().get_help_option(ctx))
+
+
+def _with_checked_output(option: Any) -> Any:
+    if option is not None:
+        option.callback = _print_help
+    return option
+
+
+def _print_help(ctx: typer.Context, parameter: Any, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        with output_errors():
+            print(ctx.get_help())
+        raise typer.Exit
+
+
 def single(help: str) -> typer.Typer:
     """An application of one command."""
     return typer.Typer(
+        cls=Group,
         help=help,
         add_completion=False,
         rich_markup_mode=None,
@@ -75,7 +111,9 @@ def command(app: typer.Typer, verb: Verb) -> Callable[[Function], Function]:
     """Register a function as a command of an application."""
 
     def register(function: Function) -> Function:
-        app.command(verb.name.rpartition(" ")[2], epilog=EPILOG)(_callback(verb, function))
+        app.command(verb.name.rpartition(" ")[2], cls=Command, epilog=EPILOG)(
+            _callback(verb, function)
+        )
         return function
 
     return register
@@ -158,5 +196,6 @@ def _version(hidden: bool) -> inspect.Parameter:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print("\n".join(version_lines()))
+        with output_errors():
+            print("\n".join(version_lines()))
         raise typer.Exit
