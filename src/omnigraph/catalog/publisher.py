@@ -52,7 +52,7 @@ HISTORY_FRAGMENTS_MAX = 8
 _OFFSET_MASK = 0xFFFF_FFFF
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Published:
     """The outcome of a publish: the new state, and the commit as later readers see it."""
 

@@ -22,7 +22,7 @@ from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, PinnedTable, TableRef
 Signature = tuple[int, int]  # physical rows and deleted rows: changes whenever a row goes away
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A current row and where it is stored, so that the next commit can replace it."""
 

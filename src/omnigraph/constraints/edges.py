@@ -167,7 +167,7 @@ def check_cardinality(edge: EdgeType, image: Image, stored: StoredTypes, report:
     check_counts(edge, sources, _edges_after(edge, change, sources, stored), report, perhaps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Perhaps:
     """Edges that may count or not, as their ``src``, and what each source's count depends on."""
 

@@ -146,7 +146,7 @@ def _repeats(keys: Any) -> list[tuple[int, int]]:
     return [(at, origin[at].as_py()) for at in repeated.to_pylist()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Others:
     """What rows of a violated tuple collide with, by position."""
 

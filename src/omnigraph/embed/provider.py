@@ -36,7 +36,7 @@ class Provider(Protocol):
     ) -> Sequence[Sequence[float]]: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Embedder:
     """A provider whose answers are checked and remembered. Thread-safe."""
 

@@ -105,7 +105,7 @@ class Decided:
             self.copies.setdefault(side, []).append((id, target, row))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Decider:
     """Decides entities of one type. ``sides`` lacks those where the type does not exist."""
 

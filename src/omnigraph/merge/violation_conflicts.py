@@ -34,7 +34,7 @@ _RULES: Final = {
 _OF_ONE_ENTITY: Final = ("type", "required", "range", "check", "enum")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Violated:
     """Makes conflicts of the violations of one merge."""
 

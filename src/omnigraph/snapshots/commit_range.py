@@ -32,7 +32,7 @@ class Step:
     after: State
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Window:
     """Commits of a branch from one position to another, the last one included."""
 

@@ -90,7 +90,7 @@ class MergeRecord:
         return cls(row.object_id.partition(":")[2], data["before"], usual, data["listed"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Listed:
     """The entities of an attribution object: a type, a digest and a position in ``deeds`` each."""
 
@@ -178,7 +178,7 @@ class Listed:
             ) from error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Attribution:
     """What is known of one merge."""
 

@@ -49,7 +49,7 @@ class Lineage:
         return self.commits[-1].commit_id
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RecordedTimeline(Timeline):
     """A timeline whose commits are not rows of the manifest."""
 
