@@ -120,7 +120,12 @@ class Scene:
         self.made(target, merged, theirs)
         really = self.graph.diff(ours, target)
         assert [_plain(c) for c in preview.changes] == [_plain(c) for c in really]
-        assert self.graph.merge(source, target).outcome == "already_up_to_date"
+        ends = source != "main" and self.rng.random() < 0.4
+        again = self.graph.merge(source, target, delete_branch=ends)
+        assert again.outcome == "already_up_to_date"
+        assert again.branch_deleted == ((source not in self.graph.branches()) if ends else None)
+        if again.branch_deleted:
+            del self.heads[source]
 
     def revert(self, branch: str) -> None:
         chain = [self.heads[branch]]
