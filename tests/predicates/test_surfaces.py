@@ -2,7 +2,8 @@
 
 Queries, updates and deletes, checks and filters of tables have to agree with the model of
 ``tests/predicates/model.py``. ``OMNIGRAPH_TEST_PREDICATES`` is how many cases are drawn for the
-surfaces that commit or start cold (300 unless said); 0 stands for every case there is.
+surfaces that commit or start cold (300 unless said); 0, or more than there are, stands for every
+case there is.
 ``OMNIGRAPH_TEST_PREDICATES_SEED`` draws others.
 """
 
@@ -55,11 +56,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Held:
 
 
 def _drawn(salt: int) -> list[Case]:
-    every = list(cases())
-    if not DRAWN or len(every) <= DRAWN:
-        return every
-    rng = Random(SEED * 1_000 + salt)
-    return rng.sample(every, DRAWN)
+    return _some(list(cases()), DRAWN, SEED * 1_000 + salt)
+
+
+def _some(every: list[Case], count: int, seed: int) -> list[Case]:
+    """As many cases as asked for, or all there are."""
+    return every if not count or count >= len(every) else Random(seed).sample(every, count)
 
 
 def _expected(held: Held, case: Case) -> list[str]:
@@ -77,8 +79,7 @@ def _compare_reads(held: Held, chosen: list[Case], options: ReadOptions) -> None
 
 
 def test_queries_agree_with_the_model_in_every_wording_q47(few: Held) -> None:
-    every = list(cases())
-    _compare_reads(few, every if not DRAWN else Random(SEED).sample(every, 4 * DRAWN), WARM)
+    _compare_reads(few, _some(list(cases()), 4 * DRAWN, SEED), WARM)
 
 
 def test_queries_agree_where_strings_are_held_as_words(many: Held) -> None:
@@ -90,7 +91,7 @@ def test_queries_agree_on_first_touch_before_and_after_indexes(few: Held) -> Non
     few.graph.build_indexes()
     few.graph.optimize()
     equalities = [case for case in cases() if case.op == "="]
-    _compare_reads(few, equalities if not DRAWN else Random(SEED).sample(equalities, DRAWN), COLD)
+    _compare_reads(few, _some(equalities, DRAWN, SEED), COLD)
 
 
 def test_properties_compare_with_properties(few: Held) -> None:

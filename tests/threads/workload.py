@@ -198,10 +198,13 @@ class Worker:
         mine = f"mine.{self.new_name()}"
         self.graph.create_branch(mine)
         names = [self.insert(mine)]
-        self.graph.merge(mine, delete_branch=True)
+        merged = self.graph.merge(mine, delete_branch=True)
         with self.lock:
-            self.model.deleted.add(mine)
             self.model.merged.update(names)
+            if merged.branch_deleted:  # not while others have forked, tagged or written to it
+                self.model.deleted.add(mine)
+            else:
+                self.model.expected["merge keeps branch"] += 1
         self.graph.merge(self.some_branch())
 
     def tag(self) -> None:

@@ -93,6 +93,27 @@ def test_M_6_a_head_that_moves_before_the_effects_is_noticed(
         graph.mutate(ADD, params={"n": "Rome"}, expected_head=head)
 
 
+@pytest.mark.parametrize("step", ["_first_drift", "_commit_in_turn"])
+def test_M_6_a_head_that_another_process_moves_is_noticed_at_every_step(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Also where the table tells first, after the head was looked at for the last time."""
+    other, head = omnigraph.open(graph.uri), graph.snapshot().commit_id
+    real, calls = getattr(graph._transaction, step), list[str]()
+
+    def overtaken(*given: Any) -> Any:
+        calls.append(step)
+        if len(calls) == 1:
+            other.mutate('query q() { insert Person { name: "new" } }')
+        return real(*given)
+
+    monkeypatch.setattr(graph._transaction, step, overtaken)
+    with pytest.raises(PreconditionFailed) as failed:
+        graph.mutate("query q() { update Person set { age: 1 } where age > 0 }", expected_head=head)
+    assert failed.value.details["actual"] == other.snapshot().commit_id
+    assert graph.check().findings == []
+
+
 def test_M_7_inserts_are_prepared_again_and_see_what_came_between(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,7 +120,12 @@ class Scene:
         self.made(target, merged, theirs)
         really = self.graph.diff(ours, target)
         assert [_plain(c) for c in preview.changes] == [_plain(c) for c in really]
-        assert self.graph.merge(source, target).outcome == "already_up_to_date"
+        ends = source != "main" and self.rng.random() < 0.4
+        again = self.graph.merge(source, target, delete_branch=ends)
+        assert again.outcome == "already_up_to_date"
+        assert again.branch_deleted == ((source not in self.graph.branches()) if ends else None)
+        if again.branch_deleted:
+            del self.heads[source]
 
     def revert(self, branch: str) -> None:
         chain = [self.heads[branch]]
@@ -187,16 +192,18 @@ class Scene:
         return sorted({c.commit_id for name in self.heads for c in self.graph.commits(name)})
 
     def _ways(self, id: str) -> dict[str, int]:
+        """How far back every ancestor is, also through commits of deleted branches: merges keep
+        them in the history."""
         found = {id: 0}
-        for parent in self.parents[id] if id in self._known else ():
+        for parent in self.parents[id]:
             for ancestor, steps in self._ways(parent).items():
                 found[ancestor] = min(found.get(ancestor, steps + 1), steps + 1)
         return found
 
     def _base(self, one: str, two: str) -> str:
-        self._known = set(self._alive())
-        first, second = self._ways(one), self._ways(two)
-        common = [id for id in first if id in second and id in self._known]
+        """Only a commit whose state a branch can show is a base."""
+        first, second, alive = self._ways(one), self._ways(two), set(self._alive())
+        common = [id for id in first if id in second and id in alive]
         best = [c for c in common if not any(c != o and c in self._ways(o) for o in common)]
         versions = {
             c.commit_id: c.manifest_version or 0

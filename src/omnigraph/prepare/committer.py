@@ -194,10 +194,11 @@ class Committer:
                         return before
                     # Upkeep moves tables without a commit: nothing that was decided on changed.
                     # A write that others took over is theirs to decide: its caller is told.
-                    unchanged = (
-                        not isinstance(conflict, OwnershipLost)
-                        and now.snapshot.commit_id == attempt.snapshot.commit_id
-                    )
+                    head, taken = now.snapshot.commit_id, isinstance(conflict, OwnershipLost)
+                    token = options.expected_head
+                    if token is not None and token != head and conflict.retryable and not taken:
+                        raise PreconditionFailed(token, head, options.branch) from conflict
+                    unchanged = not taken and head == attempt.snapshot.commit_id
                     if not ((retry() or unchanged) and conflict.retryable):
                         raise
                     late = self._repository.clock.monotonic() > deadline
