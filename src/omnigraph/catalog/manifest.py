@@ -11,13 +11,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from omnigraph.catalog.format import Stamp
 from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.commits import find_commit
 from omnigraph.catalog.migrations.migrator import Migrator
-from omnigraph.catalog.publisher import ATTEMPTS_MIN, BUDGET_S, Publisher, back_off
+from omnigraph.catalog.publication import Publication
+from omnigraph.catalog.publisher import ATTEMPTS_MIN, BUDGET_S, Published, Publisher, back_off
 from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.catalog.state import ManifestState, load_state
 from omnigraph.errors import Contention, OmnigraphError
@@ -26,10 +26,6 @@ from omnigraph.model.ids import SYSTEM_CLOCK, Clock
 from omnigraph.storage.lance.errors import AmbiguousOutcome, CommitRefused
 from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.thread_queues import queue
-
-if TYPE_CHECKING:
-    from omnigraph.catalog.publication import Publication
-    from omnigraph.catalog.publisher import Published
 
 # Cleanup keeps every manifest version younger than an hour; a handle that looked less than this
 # long ago therefore finds the next version where it expects it.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from omnigraph.cli.output import Result
 from omnigraph.cli.sizes import size_text
-
-if TYPE_CHECKING:
-    from omnigraph.maintenance.backup import CopyReport
+from omnigraph.maintenance.backup import CopyReport
 
 TargetArgument = Annotated[
     str, typer.Argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from omnigraph.cli.frame import Call
-
-if TYPE_CHECKING:
-    from omnigraph.ingest.load import Progress
+from omnigraph.ingest.load import Progress
 
 BAR_CHARS: Final = 30
 

@@ -10,12 +10,10 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from omnigraph.cli.output import one_line
-
-if TYPE_CHECKING:
-    from omnigraph.engine.result import Result
+from omnigraph.engine.result import Result
 
 RowFormat = Literal["table", "kv", "csv", "jsonl", "json"]
 FORMATS: Final[tuple[RowFormat, ...]] = ("table", "kv", "csv", "jsonl", "json")

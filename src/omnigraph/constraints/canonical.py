@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.schema import EdgeType, NodeType
+from omnigraph.model.types import PropertyType
 from omnigraph.storage.lance.arrays import as_array, as_integers
-
-if TYPE_CHECKING:
-    from omnigraph.model.types import PropertyType
 
 SHOWN_CHARS_MAX: Final = 40
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
+
+import pyarrow as pa
 
 from omnigraph.errors import ConstraintViolation, InvalidData, KeyConflict, OmnigraphError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Rule = Literal[
     "syntax", "type", "required", "range", "check", "enum",

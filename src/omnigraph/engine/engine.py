@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from omnigraph.catalog.branches.deleted import deletion_noticed
 from omnigraph.catalog.branches.registry import MAIN_BRANCH
@@ -22,7 +22,7 @@ from omnigraph.catalog.rows import MAIN
 from omnigraph.catalog.schemas import load_schema
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.catalog.state import ManifestState
-from omnigraph.embed import embedder_from_environment
+from omnigraph.embed import Embedder, embedder_from_environment
 from omnigraph.engine.cache.cache import Cache, shared_cache
 from omnigraph.engine.cache.disk_store import ArrayStore, default_store
 from omnigraph.engine.exec.evaluate import Evaluator
@@ -30,9 +30,10 @@ from omnigraph.engine.exec.match import Matcher
 from omnigraph.engine.exec.profile import Profile
 from omnigraph.engine.exec.project import Answer, EntityForm, Output, needed_variables
 from omnigraph.engine.exec.rank import Ranker
+from omnigraph.engine.exec.sort import SortColumn
 from omnigraph.engine.limits import Guard, Limits
 from omnigraph.engine.plan.access_choice import Access, Touches, choose_access
-from omnigraph.engine.plan.explain import explain_read
+from omnigraph.engine.plan.explain import Explanation, explain_read
 from omnigraph.engine.result import Result, Target
 from omnigraph.engine.search.searcher import Searcher
 from omnigraph.engine.short_query_queue import Turns
@@ -47,11 +48,6 @@ from omnigraph.lang.query.plan.logical import Pattern, ReadPlan
 from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.model.checkpoint import install, remove
 from omnigraph.snapshots.entity_delta import State
-
-if TYPE_CHECKING:
-    from omnigraph.embed import Embedder
-    from omnigraph.engine.exec.sort import SortColumn
-    from omnigraph.engine.plan.explain import Explanation
 
 NearestMode = Literal["exact", "indexed"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omnigraph.catalog.commit_text import checked_metadata
 from omnigraph.catalog.repository import Repository
@@ -23,21 +23,17 @@ from omnigraph.model.outcome import told
 from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.prepare.committer import Committer, WriteOptions
 from omnigraph.snapshots.entity_delta import State
+from omnigraph.spark import engine as spark_engine
+from omnigraph.spark.analytics.analysis import Analysis
 from omnigraph.spark.analytics.run import Request, analyze
-from omnigraph.spark.embedding.backfill import Backfill, EmbedOptions, is_small
+from omnigraph.spark.assign import Assignment
+from omnigraph.spark.embedding.backfill import Backfill, EmbedOptions, EmbedResult, is_small
 from omnigraph.spark.embedding.targets import KIND, TARGETS
-from omnigraph.spark.engine import start_tasks
 from omnigraph.spark.load.driver import SparkLoad
 from omnigraph.spark.session.session import runs_here
-from omnigraph.spark.tasks import InProcess
+from omnigraph.spark.tasks import InProcess, Tasks
 from omnigraph.transaction.prepared import WriteInfo
 from omnigraph.transaction.transaction import WriteTransaction
-
-if TYPE_CHECKING:
-    from omnigraph.spark.analytics.analysis import Analysis
-    from omnigraph.spark.assign import Assignment
-    from omnigraph.spark.embedding.backfill import EmbedResult
-    from omnigraph.spark.tasks import Tasks
 
 
 class SparkMethods(HistoryMethods):
@@ -75,7 +71,7 @@ class SparkMethods(HistoryMethods):
             )
 
         return analyze(
-            lambda: start_tasks(progress),
+            lambda: spark_engine.start_tasks(progress),
             runs_here,
             self._repository,
             snapshot,
@@ -125,7 +121,7 @@ class SparkMethods(HistoryMethods):
             last_run,
         )
         units, stale = run.find()
-        tasks: Tasks = InProcess() if is_small(units) else start_tasks(progress)
+        tasks: Tasks = InProcess() if is_small(units) else spark_engine.start_tasks(progress)
 
         def commit(assignment: Assignment, metadata: Mapping[str, str]) -> Commit | None:
             return self._assign(

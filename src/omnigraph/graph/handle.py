@@ -7,9 +7,10 @@ business of the rooms below, and every name here is public API.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -43,7 +44,8 @@ from omnigraph.snapshots.blobs import Blob, BlobSelector, find_blob
 from omnigraph.snapshots.diff import Diff, DiffFilter
 from omnigraph.snapshots.export import export
 from omnigraph.snapshots.images import images
-from omnigraph.spark.engine import choose_engine, merge_engine, open_load, start_tasks
+from omnigraph.spark import engine as spark_engine
+from omnigraph.spark.engine import choose_engine, merge_engine, open_load
 from omnigraph.spark.export import export_to
 from omnigraph.spark.maintenance import column_filler, index_builder, rewriter
 from omnigraph.spark.streaming import stream_writer
@@ -55,9 +57,6 @@ from omnigraph.storage.objects.store import Durability, chosen_durability
 from omnigraph.transaction.actors import configured_actor
 from omnigraph.transaction.recovery.operator import Operator, PendingWrite, Recovered
 from omnigraph.transaction.transaction import WriteTransaction
-
-if TYPE_CHECKING:
-    import os
 
 # A library does not print; here and not in the package, which must stay quick to import.
 logging.getLogger("omnigraph").addHandler(logging.NullHandler())
@@ -234,7 +233,7 @@ class Graph(SchemaMethods, UpkeepMethods, SparkMethods):
         ``format`` is ``ndjson``, ``parquet`` or ``csv``. Returns the entities per type key.
         """
         snapshot = self._reader.pin(branch, at)
-        tasks = start_tasks()
+        tasks = spark_engine.start_tasks()
         with deletion_noticed(self._repository, snapshot.branch):
             schema = self._reader.schema(snapshot)
             return export_to(

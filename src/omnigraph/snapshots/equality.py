@@ -8,21 +8,19 @@ zeros, which an export spells differently, are not the same). Blobs are compared
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.lang.schema.change.members import renamed_values
+from omnigraph.predicates.values import Mask
 from omnigraph.storage.lance.blobs import blob_values, is_blob_type
 from omnigraph.storage.lance.staging.columns import with_names
 from omnigraph.storage.lance.staging.property_defaults import OlderRows
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
-
-if TYPE_CHECKING:
-    from omnigraph.lang.schema import EdgeType, NodeType
-    from omnigraph.predicates.values import Mask
 
 BLOB_BATCH_ROWS: Final = 64
 """Blobs may be large: only a few are in memory at a time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput, OmnigraphError
@@ -24,10 +24,7 @@ from omnigraph.spark.merge import SparkMerge
 from omnigraph.spark.quarantine import QuarantiningLoad
 from omnigraph.spark.session.installed import is_available
 from omnigraph.spark.session.session import session
-from omnigraph.spark.tasks import SparkTasks
-
-if TYPE_CHECKING:
-    from omnigraph.spark.tasks import Step
+from omnigraph.spark.tasks import SparkTasks, Step
 
 Engine = Literal["auto", "spark", "local"]
 ENGINES: Final[tuple[str, ...]] = get_args(Engine)

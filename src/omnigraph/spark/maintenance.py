@@ -14,7 +14,7 @@ from typing import Any, Final
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput
 from omnigraph.maintenance.optimize import Rewrite
-from omnigraph.spark.engine import start_tasks
+from omnigraph.spark import engine as spark_engine
 from omnigraph.spark.load.partitions import fragment_groups, open_table
 from omnigraph.spark.session.installed import is_available
 from omnigraph.storage.lance.staging.columns import (
@@ -88,7 +88,9 @@ def index_builder(repository: Repository, engine: str) -> Build:
         uri = repository.location.uri
         groups = fragment_groups(table, DRIVER_ROWS_MAX, fragment_ids)
         specs = [IndexTask(uri, table.ref, spec, group) for group in groups]
-        return join_parts(table, start_tasks().run("building indexes", build_index_part, specs))
+        return join_parts(
+            table, spark_engine.start_tasks().run("building indexes", build_index_part, specs)
+        )
 
     return build
 
@@ -108,7 +110,7 @@ def column_filler(repository: Repository, engine: str) -> Fill:
         uri = repository.location.uri
         groups = fragment_groups(table, DRIVER_ROWS_MAX)
         specs = [FillTask(uri, table.ref, tuple(wanted), group) for group in groups]
-        parts = start_tasks().run("filling columns", fill_columns, specs)
+        parts = spark_engine.start_tasks().run("filling columns", fill_columns, specs)
         fragments = tuple(fragment for part in parts for fragment in part.fragments)
         return Filled(fragments, parts[0].columns)
 
@@ -131,7 +133,7 @@ def rewriter(repository: Repository, engine: str) -> Rewrite:
             return rewrite_pieces(table)
         uri = repository.location.uri
         specs = [RewriteTask(uri, table.ref, work) for work in plan_pieces(table)]
-        return start_tasks().run("joining files", carry_out, specs)
+        return spark_engine.start_tasks().run("joining files", carry_out, specs)
 
     return rewrite
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
@@ -40,9 +42,6 @@ from omnigraph.storage.lance.tables import TableRef
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects.obstore_store import open_objects
 from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteInfo
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS_PER_TASK: Final = 100_000
 """Entities that one task decides or writes: some hundred megabytes of their values at most."""

@@ -15,18 +15,16 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.catalog.history.timeline import Timeline
 from omnigraph.catalog.rows import Kind, Row
 from omnigraph.errors import CorruptData, ObjectNotFound
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.objects.store import ObjectStore
 from omnigraph.storage.paths import HISTORY_PREFIX
-
-if TYPE_CHECKING:
-    from omnigraph.catalog.history.timeline import Timeline
 
 _SUFFIX: Final = ".attribution"
 _MAGIC: Final = b"OGHA\x01"

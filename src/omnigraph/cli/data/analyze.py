@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,7 @@ from omnigraph.cli.output import Result, columns
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.scope import data_verb
 from omnigraph.cli.writing import MessageOption
-
-if TYPE_CHECKING:
-    from omnigraph.spark.analytics.analysis import Analysis
+from omnigraph.spark.analytics.analysis import Analysis
 
 app = single("Run a graph algorithm.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,7 @@ from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import data_verb
 from omnigraph.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from omnigraph.snapshots.blobs import Blob
+from omnigraph.snapshots.blobs import Blob
 
 app = group("Read blobs.")
 

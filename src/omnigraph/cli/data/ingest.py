@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -11,9 +11,7 @@ from omnigraph.cli.data.load import describe, open_for_load
 from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import data_verb
-
-if TYPE_CHECKING:
-    from omnigraph.ingest.load import Mode
+from omnigraph.ingest.load import Mode
 
 app = single("Load data with the forgiving reader.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -22,10 +22,8 @@ from omnigraph.cli.writing import (
     pairs,
 )
 from omnigraph.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from omnigraph.graph.handle import Graph
-    from omnigraph.ingest.load import LoadResult, Mode
+from omnigraph.graph.handle import Graph
+from omnigraph.ingest.load import LoadResult, Mode
 
 app = single("Load data.")
 _MODES = ("append", "merge", "upsert", "overwrite")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnigraph.catalog.repository import Repository
+import omnigraph
 from omnigraph.cli.arguments import (
     QuerySourceOption,
     QueryTextOption,
@@ -20,7 +20,7 @@ from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.rows import FORMATS, RowFormat, render
 from omnigraph.cli.scope import data_verb
-from omnigraph.engine.engine import Reader, ReadOptions
+from omnigraph.engine.engine import ReadOptions
 from omnigraph.engine.limits import Limits
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.query import read_parameters
@@ -78,16 +78,14 @@ def query(
     if nearest not in (None, "exact", "indexed"):
         raise InvalidInput(f"--nearest is {nearest!r}", remedy="Use exact or indexed.")
     given = _parameters(params, params_file)
-    location = call.address(uri)
-    # Not through a ``Graph``: half of a short query's time would go into importing what writes.
-    reader = Reader(Repository.open(location))
+    graph = omnigraph.open(call.address(uri).uri, read_only=True)
     options = ReadOptions(
         limits=_limits(timeout_ms, rows_max),
         nearest="indexed" if nearest == "indexed" else "exact",
         profile=analyze,
         file=label,
     )
-    found = reader.query(source, name, given, branch, snapshot, options)
+    found = graph.query(source, name, given, branch, snapshot, options)
     if analyze:
         return Result(found.profile_json(), found.profile_lines())
     if call.flags.json:

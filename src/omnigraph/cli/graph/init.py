@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,9 @@ from omnigraph.cli.arguments import read_text
 from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result
 from omnigraph.cli.scope import direct_verb, refuse_cluster_graph
+from omnigraph.graph.handle import Graph
 from omnigraph.lang.syntax.diagnostics import SourceError
 from omnigraph.lang.syntax.source import Source
-
-if TYPE_CHECKING:
-    from omnigraph.graph.handle import Graph
 
 app = single("Create a graph.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,9 +22,7 @@ from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns
 from omnigraph.cli.scope import direct_verb
 from omnigraph.cli.sizes import size_text
-
-if TYPE_CHECKING:
-    from omnigraph.maintenance.indexes import IndexReport
+from omnigraph.maintenance.indexes import IndexReport
 
 app = group("List, build and drop the indexes of a graph.")
 

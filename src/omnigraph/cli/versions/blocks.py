@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from omnigraph.catalog.rows import Commit
 from omnigraph.cli.output import encoded_lines
 from omnigraph.cli.times import shown_time
 from omnigraph.cli.versions.diff import change_lines
-
-if TYPE_CHECKING:
-    from omnigraph.catalog.rows import Commit
-    from omnigraph.history.changes import Block
+from omnigraph.history.changes import Block
 
 
 def headline(commit: Commit) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,13 +23,9 @@ from omnigraph.cli.writing import (
     confirm,
     pairs,
 )
+from omnigraph.merge.conflicts import MergeConflict
+from omnigraph.merge.merge import MergeResult
 from omnigraph.merge.resolutions import read_resolutions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from omnigraph.merge.conflicts import MergeConflict
-    from omnigraph.merge.merge import MergeResult
 
 app = group("Create, list, merge and delete branches.")
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -19,10 +19,8 @@ from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.blocks import json_array, texts, trailer
 from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
 from omnigraph.errors import InvalidInput, PermissionDenied
-
-if TYPE_CHECKING:
-    from omnigraph.history.changes import Block
-    from omnigraph.history.feed import FeedPage
+from omnigraph.history.changes import Block
+from omnigraph.history.feed import FeedPage
 
 app = group("Read what commits change, as they come.")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 import omnigraph
+from omnigraph.catalog.rows import Commit
 from omnigraph.cli.arguments import BranchOption, PageTokenOption, UriArgument, UriOption
 from omnigraph.cli.frame import Call, command, group
 from omnigraph.cli.output import Result, columns, encoded_lines
@@ -20,11 +21,8 @@ from omnigraph.cli.versions.blocks import block_text, json_array, texts
 from omnigraph.cli.versions.dag import draw
 from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
 from omnigraph.errors import InvalidInput
+from omnigraph.history.changes import Block
 from omnigraph.history.log import LogFilter
-
-if TYPE_CHECKING:
-    from omnigraph.catalog.rows import Commit
-    from omnigraph.history.changes import Block
 
 app = group("Look at the history of a graph.")
 

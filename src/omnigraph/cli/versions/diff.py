@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,7 @@ from omnigraph.cli.arguments import PageTokenOption, UriOption, several
 from omnigraph.cli.frame import Call, command, single
 from omnigraph.cli.output import Result, encoded_lines
 from omnigraph.cli.scope import data_verb
-
-if TYPE_CHECKING:
-    from omnigraph.snapshots.diff import Diff, EntityChange
+from omnigraph.snapshots.diff import Diff, EntityChange
 
 app = single("Show what sets two states of a graph apart.")
 

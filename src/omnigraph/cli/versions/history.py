@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -25,10 +25,8 @@ from omnigraph.cli.scope import data_verb
 from omnigraph.cli.versions.blocks import headline
 from omnigraph.cli.versions.diff import image_lines
 from omnigraph.errors import EntityNotFound
-
-if TYPE_CHECKING:
-    from omnigraph.history.entity import EntityEvent
-    from omnigraph.history.setters import MergedChange
+from omnigraph.history.entity import EntityEvent
+from omnigraph.history.setters import MergedChange
 
 app = single("Show every commit that changed an entity.")
 

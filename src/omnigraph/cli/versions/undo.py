@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from omnigraph.catalog.rows import Commit
 from omnigraph.cli.output import Result
-
-if TYPE_CHECKING:
-    from omnigraph.catalog.rows import Commit
 
 CommitArgument = Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")]
 StateArgument = Annotated[

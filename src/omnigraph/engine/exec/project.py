@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from omnigraph.engine.exec.aggregate import weights_suffice
+from omnigraph.engine.exec.aggregate import Grouped, weights_suffice
 from omnigraph.engine.exec.blockwise_aggregate import group
 from omnigraph.engine.exec.evaluate import Evaluator
 from omnigraph.engine.exec.frame import Frame, block_slices
@@ -20,6 +20,7 @@ from omnigraph.engine.exec.sort import Key, SortColumn, Strings, ordered_rows, s
 from omnigraph.engine.limits import Guard
 from omnigraph.engine.result import Entities
 from omnigraph.engine.tables.loaded import CachedTable
+from omnigraph.engine.tables.probe import Edges, Nodes
 from omnigraph.lang.query.checked import Column, SortKey
 from omnigraph.lang.query.plan.logical import Group, Project, ReadPlan
 from omnigraph.lang.query.typed_expressions import (
@@ -33,10 +34,6 @@ from omnigraph.lang.query.typed_expressions import (
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask, Values, repeated
 from omnigraph.predicates.values import Literal as LiteralValue
-
-if TYPE_CHECKING:
-    from omnigraph.engine.exec.aggregate import Grouped
-    from omnigraph.engine.tables.probe import Edges, Nodes
 
 EntityForm = Literal["object", "id"]
 Answer: TypeAlias = Values | Entities

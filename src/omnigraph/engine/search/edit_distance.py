@@ -6,17 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.limits import Check
 from omnigraph.predicates.values import Ints
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 CELLS: Final = 1 << 20
 """So many numbers of a table of edits are there at a time."""

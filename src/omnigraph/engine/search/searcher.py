@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.embed import Embedder
 from omnigraph.engine.exec import integer_sets as sets
 from omnigraph.engine.limits import Check
 from omnigraph.engine.search.load_postings import searchable_texts
+from omnigraph.engine.search.text import Texts
 from omnigraph.engine.search.vector_index import nearest_by_index
-from omnigraph.engine.search.vectors import vectors_of
+from omnigraph.engine.search.vectors import Vectors, vectors_of
 from omnigraph.engine.tables.loaded import CachedTable
 from omnigraph.engine.tables.probe import TooWide
 from omnigraph.errors import InvalidInput
@@ -30,12 +32,6 @@ from omnigraph.lang.query.typed_expressions import (
 )
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask, Values
-
-if TYPE_CHECKING:
-    from omnigraph.embed import Embedder
-    from omnigraph.engine.search.text import Texts
-    from omnigraph.engine.search.vectors import Vectors
-
 
 _NOTHING: Final[tuple[Ints, Ints]] = np.array([], dtype=np.int64), np.array([])
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
+from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.engine.cache.cache import Cache
 from omnigraph.engine.cache.disk_store import ArrayStore
@@ -31,10 +32,7 @@ from omnigraph.lang.query.typed_expressions import (
     walk,
 )
 from omnigraph.lang.schema import AcceptedSchema, EdgeType
-
-if TYPE_CHECKING:
-    from omnigraph.catalog.repository import Repository
-    from omnigraph.storage.lance.tables import PinnedTable
+from omnigraph.storage.lance.tables import PinnedTable
 
 REMEMBERED_MAX: Final = 1_024
 """Orders of evaluation, and other things about plans, that are remembered for one snapshot."""

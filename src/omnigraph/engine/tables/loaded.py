@@ -11,15 +11,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.catalog.rows import TablePin
 from omnigraph.engine.cache.cache import WAIT_SECONDS, Cache
 from omnigraph.engine.cache.carry_over import Changes, Links, carried_over
+from omnigraph.engine.cache.disk_store import ArrayStore
 from omnigraph.engine.cache.version_mapping import (
     UNCHANGED,
+    Succession,
     read_fresh,
     share_files,
     succession_between,
@@ -34,14 +38,7 @@ from omnigraph.model.types import STRING, PropertyType
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.storage.lance.row_addresses import ADDRESS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from omnigraph.catalog.rows import TablePin
-    from omnigraph.engine.cache.disk_store import ArrayStore
-    from omnigraph.engine.cache.version_mapping import Succession
-    from omnigraph.storage.lance.tables import PinnedTable, TableRef
+from omnigraph.storage.lance.tables import PinnedTable, TableRef
 
 Direction = Literal["out", "in"]
 Kept: TypeAlias = "tuple[ArrayStore, str]"

@@ -12,9 +12,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from omnigraph.errors import CorruptData, FormatUnsupported, TypeNotFound
+from omnigraph.lang.schema.parse.ast import TypeKind
 from omnigraph.lang.schema.parts import (
     ANY_NUMBER,
     NO_ORIGIN,
@@ -31,9 +32,6 @@ from omnigraph.lang.schema.parts import (
 )
 from omnigraph.lang.syntax import Diagnostic, did_you_mean
 from omnigraph.model.types import STRING, PropertyType
-
-if TYPE_CHECKING:
-    from omnigraph.lang.schema.parse.ast import TypeKind
 
 SCHEMA_FORMAT: Final = 1
 """Version of the JSON form of an accepted schema."""

@@ -6,14 +6,12 @@ Values only. Each has the JSON form that the accepted schema is stored in.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from omnigraph.lang.schema.change.computed import Computed
+from omnigraph.lang.schema.parse.ast import Value
 from omnigraph.model.floats import shortest_float
 from omnigraph.model.types import PropertyType
-
-if TYPE_CHECKING:
-    from omnigraph.lang.schema.parse.ast import Value
 
 Json = dict[str, Any]
 Columns = tuple[str, ...]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.catalog.branches.deleted import is_live
 from omnigraph.catalog.branches.registry import Branch, all_branches
@@ -26,9 +28,6 @@ from omnigraph.maintenance.fsck.tables import TableCheck
 from omnigraph.storage.lance.files.table_files import Tables, hold
 from omnigraph.storage.lance.tables import PinnedTable, TableRef
 from omnigraph.transaction.recovery.pending import PendingRecords
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(slots=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OmnigraphError
@@ -21,9 +22,6 @@ from omnigraph.storage.lance.blobs import blob_values, is_blob_type
 from omnigraph.storage.lance.errors import translated
 from omnigraph.storage.lance.lookup import value_filter
 from omnigraph.storage.lance.tables import PinnedTable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BATCH_ROWS: Final = 8_192
 SAMPLES: Final = 16

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
 from omnigraph.errors import AlreadyExists, InvalidInput
 from omnigraph.model.ids import new_ulid
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
 

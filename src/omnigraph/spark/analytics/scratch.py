@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.model.ids import new_ulid
@@ -23,9 +24,6 @@ from omnigraph.spark.load.partitions import packed, unpacked
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects.obstore_store import open_objects
 from omnigraph.storage.objects.store import ObjectStore
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Arrays = dict[str, Any]
 

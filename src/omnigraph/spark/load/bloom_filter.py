@@ -12,16 +12,14 @@ import pickle
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from omnigraph.model.ids import new_ulid
 from omnigraph.spark.load.shuffle import hash_of
 from omnigraph.storage.objects.store import ObjectStore
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BITS: Final = 24
 """Two megabytes per type: a million ids let one other in sixteen through, ten million every second

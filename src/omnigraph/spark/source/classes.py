@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from omnigraph.spark.source.changes import ChangesPlan
 from omnigraph.spark.source.data_source import NAME, Plan, plan_of, refuse_writing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class GraphReader(DataSourceReader):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from omnigraph.model.types import PropertyType
+from omnigraph.model.types import PropertyType
 
 
 def stored_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import lance
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from omnigraph.lang.schema import EdgeType, NodeType
-    from omnigraph.model.types import PropertyType
+from omnigraph.lang.schema import EdgeType, NodeType
+from omnigraph.model.types import PropertyType
 
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 PROPERTY_ID = "omnigraph:property_id"

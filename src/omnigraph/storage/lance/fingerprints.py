@@ -7,11 +7,10 @@ many keeps none, so it is looked at, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from zlib import crc32
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 REMOVED_MAX: Final = 64
 """Fingerprints kept per version: they are part of history, which must stay small."""

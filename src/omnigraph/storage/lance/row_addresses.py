@@ -11,16 +11,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from lance.fragment import RowIdSequence
 
 from omnigraph.errors import CorruptData
 from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, ROW_ID, PinnedTable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ADDRESS: Final = "_rowaddr"
 BYTES_MAX: Final = 256 << 20

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.lang.schema import EdgeType, NodeType, Property
+from omnigraph.model.types import PropertyType
 from omnigraph.storage.lance.arrays import as_integers, stored_array
-
-if TYPE_CHECKING:
-    from omnigraph.lang.schema import EdgeType, NodeType, Property
-    from omnigraph.model.types import PropertyType
 
 
 @dataclass(frozen=True, slots=True)
