@@ -64,9 +64,7 @@ def tricks(tree: ast.AST) -> list[str]:
             targets = [node.target]
         for target in targets:
             written = ast.unparse(target)
-            if written.startswith("sys.modules"):
-                found.append(written)
-            elif (
+            if written.startswith("sys.modules") or (
                 isinstance(target, ast.Attribute)
                 and isinstance(target.value, ast.Name)
                 and target.value.id in imported
