@@ -25,7 +25,7 @@ import omnigraph
 from benchmarks.record import progress, spread
 from benchmarks.writing import SCHEMA
 from omnigraph.graph.handle import Graph
-from omnigraph.spark.session.session import session, stop
+from omnigraph.spark.session.spark_session import session, stop
 
 NODES: Final = 1_000_000
 EDGES: Final = 4_000_000

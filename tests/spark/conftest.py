@@ -10,7 +10,7 @@ import pytest
 from tests.spark.inputs import SCHEMA
 
 import omnigraph
-from omnigraph.spark.session.session import session, stop
+from omnigraph.spark.session.spark_session import session, stop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

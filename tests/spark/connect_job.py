@@ -15,7 +15,7 @@ from tests.spark.guide import SCHEMA
 import omnigraph
 from omnigraph.errors import ConstraintViolation, NotAvailable, SparkFailure
 from omnigraph.spark.analytics import network
-from omnigraph.spark.session.session import session
+from omnigraph.spark.session.spark_session import session
 from omnigraph.spark.source.data_source import register
 
 

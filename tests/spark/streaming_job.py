@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import omnigraph
-from omnigraph.spark.session.session import session, stop
+from omnigraph.spark.session.spark_session import session, stop
 
 
 def main(uri: str, folder: str, checkpoint: str) -> None:

@@ -30,7 +30,7 @@ from omnigraph.spark.assign import Assignment
 from omnigraph.spark.embedding.backfill import Backfill, EmbedOptions, EmbedResult, is_small
 from omnigraph.spark.embedding.targets import KIND, TARGETS
 from omnigraph.spark.load.driver import SparkLoad
-from omnigraph.spark.session.session import runs_here
+from omnigraph.spark.session.spark_session import runs_here
 from omnigraph.spark.tasks import InProcess, Tasks
 from omnigraph.transaction.prepared import WriteInfo
 from omnigraph.transaction.transaction import WriteTransaction

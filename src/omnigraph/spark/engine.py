@@ -23,7 +23,7 @@ from omnigraph.spark.load.frames import has_frames
 from omnigraph.spark.merge import SparkMerge
 from omnigraph.spark.quarantine import QuarantiningLoad
 from omnigraph.spark.session.installed import is_available
-from omnigraph.spark.session.session import session
+from omnigraph.spark.session.spark_session import session
 from omnigraph.spark.tasks import SparkTasks, Step
 
 Engine = Literal["auto", "spark", "local"]

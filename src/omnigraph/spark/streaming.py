@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, NotAvailable
 from omnigraph.ingest.load import LoadResult, Mode
-from omnigraph.spark.session.session import is_connect
+from omnigraph.spark.session.spark_session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from omnigraph.errors import InvalidInput, OmnigraphError, SparkFailure, SparkStalled
 from omnigraph.model.ids import new_ulid
-from omnigraph.spark.session.session import is_connect, parallelism
+from omnigraph.spark.session.spark_session import is_connect, parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,7 +25,7 @@ from omnigraph.spark.analytics.scratch import Scratch, ScratchArea
 from omnigraph.spark.analytics.sweeps import Computed
 from omnigraph.spark.assign import Assigned, Assignment, require_assignable
 from omnigraph.spark.load.parts import Part
-from omnigraph.spark.session.session import session
+from omnigraph.spark.session.spark_session import session
 from omnigraph.spark.tasks import Tasks
 
 if TYPE_CHECKING:

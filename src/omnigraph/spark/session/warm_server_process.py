@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, Final
 
 from omnigraph.spark.session import warm_server as server
-from omnigraph.spark.session.session import session, stop
+from omnigraph.spark.session.spark_session import session, stop
 
 POLL_S: Final = 1.0
 PROGRESS_INTERVAL: Final = "200ms"  # often enough for a bar that a person watches
