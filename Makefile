@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # that forbid it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check crash oracle models stress bench soak docs format clean
+.PHONY: help setup demo test check coverage crash oracle models stress bench soak docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -41,6 +41,11 @@ check: $(READY)  ## formatting, lint, types, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+coverage: $(READY)  ## line coverage of src by the tests, without processes that are killed and Spark executors
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not crash and not bench"; passed=$$?; \
+	  $(BIN)/coverage combine --quiet && $(BIN)/coverage report --sort=cover; exit $$passed
+
 format: $(READY)  ## format the code
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix --quiet $(SOURCES)
@@ -53,7 +58,7 @@ crash: $(READY)  ## kill processes at every failpoint and check the promises (ab
 	@OMNIGRAPH_TEST_INTERRUPTS=1000 $(BIN)/python -m pytest tests/crash/test_interrupts.py
 
 oracle: $(READY)  ## 20,000 random queries against brute force and DuckDB (about 20 minutes)
-	@OMNIGRAPH_ORACLE_QUERIES=20000 $(BIN)/python -m pytest tests/read/test_oracle.py -n 2
+	@OMNIGRAPH_ORACLE_QUERIES=20000 $(BIN)/python -m pytest tests/engine/test_oracle.py -n 2
 
 bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/python -m uv sync --frozen --quiet --all-extras --group bench --python $(BIN)/python
@@ -61,19 +66,19 @@ bench: $(READY)  ## measure, and write run records to benchmarks/records
 	@$(BIN)/python -m pytest -m bench
 
 models: $(READY)  ## random histories, evolutions and loads against models, in full numbers
-	@OMNIGRAPH_TEST_HISTORIES=20000 $(BIN)/python -m pytest tests/write/test_three_way.py
+	@OMNIGRAPH_TEST_HISTORIES=20000 $(BIN)/python -m pytest tests/merge/test_three_way.py
 	@OMNIGRAPH_TEST_MERGES=500 OMNIGRAPH_EVOLUTION_SEQUENCES=100 $(BIN)/python -m pytest -n 2 \
-	  tests/write/test_merge_model.py tests/write/test_evolution_model.py
+	  tests/merge/test_merge_model.py tests/evolution/test_evolution_model.py
 	@OMNIGRAPH_TEST_MERGES=125 OMNIGRAPH_TEST_AUTHORSHIP=400 $(BIN)/python -m pytest -n 2 \
-	  tests/write/test_merge_conflicts.py tests/history/test_authorship.py
-	@OMNIGRAPH_TEST_SPARK_LOADS=200 $(BIN)/python -m pytest tests/spark/test_on_spark.py
+	  tests/merge/test_merge_conflicts.py tests/history/test_authorship.py
+	@OMNIGRAPH_TEST_SPARK_LOADS=200 $(BIN)/python -m pytest tests/spark/test_load_on_spark.py
 
 stress: $(READY)  ## batches, conditions, awkward names, API fuzz, deletions and algorithms, in full numbers (about 2 hours)
 	@OMNIGRAPH_TEST_BATCHES=10000 OMNIGRAPH_TEST_PREDICATES=3000 OMNIGRAPH_TEST_DELETIONS=0 $(BIN)/python -m pytest -n 2 \
-	  tests/write/test_batch_model.py tests/predicates tests/threads/test_deletion.py
+	  tests/mutation/test_batch_model.py tests/predicates tests/threads/test_concurrent_deletion.py
 	@OMNIGRAPH_TEST_FUZZ_CALLS=50000 $(BIN)/python -m pytest -n 2 tests/fuzz
 	@OMNIGRAPH_TEST_AWKWARD=full OMNIGRAPH_TEST_ANALYTICS_NODES=200000 $(BIN)/python -m pytest -n 2 \
-	  tests/awkward tests/spark/test_awkward.py tests/spark/test_analytics_invariants.py
+	  tests/awkward tests/spark/test_awkward_schema.py tests/spark/test_analytics_invariants.py
 
 soak: $(READY)  ## 10,000 small commits with upkeep and cleanup (about 10 minutes), with a run record
 	@$(BIN)/python -m benchmarks soak

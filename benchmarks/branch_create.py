@@ -33,9 +33,9 @@ def run() -> dict[str, Any]:
         for number in range(-3, REPETITIONS):
             for types, graph in ((1, one), (TYPES_MANY, many)):
                 started = perf_counter()
-                graph.create_branch(f"branch{number}")
+                graph.branches.create(f"branch{number}")
                 created = perf_counter()
-                graph.delete_branch(f"branch{number}")
+                graph.branches.delete(f"branch{number}")
                 if number >= 0:
                     times_ms[types].append((created - started) * 1000)
                     deletes_ms[types].append((perf_counter() - created) * 1000)

@@ -110,7 +110,7 @@ def _child(folder: str, name: str, threads: int) -> None:
     times: list[list[float]] = [[] for _ in range(threads)]
     started = perf_counter()
 
-    def ask(found: list[float], first: int) -> None:
+    def read(found: list[float], first: int) -> None:
         at = first
         while (now := perf_counter()) - started < SECONDS:
             text, given = work[at % len(work)]
@@ -118,7 +118,7 @@ def _child(folder: str, name: str, threads: int) -> None:
             found.append(perf_counter() - now)
             at += 1
 
-    readers = [threading.Thread(target=ask, args=(own, at)) for at, own in enumerate(times)]
+    readers = [threading.Thread(target=read, args=(own, at)) for at, own in enumerate(times)]
     for reader in readers:
         reader.start()
     for reader in readers:
@@ -130,7 +130,7 @@ def _child(folder: str, name: str, threads: int) -> None:
 def _memory() -> dict[str, Any]:
     """Mixed queries over changing versions: how much more memory the last three quarters take."""
     import omnigraph
-    from omnigraph.engine.cache.cache import shared_cache
+    from omnigraph.engine.cache.memory_cache import shared_cache
 
     with tempfile.TemporaryDirectory() as where:
         graph = omnigraph.init(Path(where) / "g", _SCHEMA)

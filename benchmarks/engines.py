@@ -1,5 +1,5 @@
-"""Engines side by side: each in a process of its own, taking turns, so that all of them see the
-same machine at the same moments.
+"""Runs several engines in processes of their own, alternating, so that all of them are measured
+under the same load of the machine.
 
 A workload is a module of this package with ``OPEN``: for each engine a function that opens the
 data (loading it first if need be) and returns how to call one query. Times are taken inside the
@@ -40,28 +40,28 @@ class Engine:
             cwd=Path(__file__).parents[1],
         )
         try:
-            self._answer('{"ready"')
+            self._response('{"ready"')
         except RuntimeError:
             self.close()
             raise
 
-    def turn(self, query: str, params: Sequence[Params]) -> list[float]:
-        """Call a query once with each of these parameters; how long each call took, in ms."""
-        found: list[float] = self._ask({"query": query, "params": list(params)})["ms"]
+    def measure(self, query: str, params: Sequence[Params]) -> list[float]:
+        """The time of each call, in ms: the query is called once with each of these parameters."""
+        found: list[float] = self._request({"query": query, "params": list(params)})["ms"]
         return found
 
     def rows(self, query: str, params: Params) -> Rows:
-        found: Rows = self._ask({"query": query, "params": [params], "rows": True})["rows"]
+        found: Rows = self._request({"query": query, "params": [params], "rows": True})["rows"]
         return found
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _request(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        return self._answer('{"ms"')
+        return self._response('{"ms"')
 
-    def _answer(self, start: str) -> dict[str, Any]:
-        """The next line that begins so; engines print other things too."""
+    def _response(self, start: str) -> dict[str, Any]:
+        """The next line that begins with ``start``; engines print other lines, too."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(start):
@@ -87,14 +87,14 @@ class Engine:
 
 
 def graph_call(folder: Path, queries: Mapping[str, str], fill: Callable[[Any], None]) -> Call:
-    """The queries of a workload on a graph of ours; the graph is made if it is not there."""
+    """The queries of a workload on Omnigraph; the graph is created if it does not exist."""
     import omnigraph
 
     if not folder.exists():
         schema = queries["schema"]
         graph = omnigraph.init(folder, schema)
         fill(graph)
-        graph.build_indexes()
+        graph.maintenance.build_indexes()
     else:
         graph = omnigraph.open(folder)
 
@@ -105,7 +105,7 @@ def graph_call(folder: Path, queries: Mapping[str, str], fill: Callable[[Any], N
 
 
 def cypher_call(connection: Any, queries: Mapping[str, str]) -> Call:
-    """Prepared statements of Kuzu, or of Ladybug, which speaks the same language."""
+    """Prepared statements of Kuzu or Ladybug, whose dialects are the same."""
     ready = {name: connection.prepare(text) for name, text in queries.items()}
 
     def call(name: str, params: Params) -> Rows:

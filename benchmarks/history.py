@@ -1,7 +1,7 @@
-"""Looking back: the history of an entity, the newest commits, and reading after many commits.
+"""The history of an entity, the newest commits, and reads after many commits.
 
-Graphs are made by ordinary commits of one changed row each. Every question is asked of a warm
-handle, as a server or a notebook holds one, and once of a handle that has just been opened.
+Graphs are made by ordinary commits of one changed row each. Each call is measured on a warm handle,
+as a server or a notebook has one, and on a handle that has just been opened.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from statistics import median
-from time import perf_counter
 from typing import Any, Final
 
 import omnigraph
 from benchmarks.folders import bench_folder
-from benchmarks.record import progress, spread
-from omnigraph.graph.handle import Graph
+from benchmarks.record import alternating, progress, spread
+from omnigraph import Graph
 from omnigraph.history.feed import POLL_COMMITS
 
 SCHEMA: Final = "node Person { name: String @key\n age: I64? }\nedge Knows: Person -> Person"
@@ -43,35 +42,40 @@ BARS: Final = {
 
 def run() -> dict[str, Any]:
     with bench_folder("history") as folder:
-        few = _kept(folder / "few", COMMITS, FEW, READ)
-        many = _kept(folder / "many", COMMITS, COMMITS)
-        long = _kept(folder / "long", LONG, 0)
-        loaded = long.commits()[-2].commit_id
-        assert len(long.changes(start=f"after:{loaded}").blocks) == POLL_COMMITS
-        assert sum(1 for _ in few.history("Person", "ana")) == FEW + 1
-        assert sum(1 for _ in many.history("Person", "ana")) == COMMITS + 1
-        reads = _alternating(
-            lambda: few.query(QUERY, branch=_branch(READ[0])),
-            lambda: few.query(QUERY, branch=_branch(READ[1])),
+        few = _cached(folder / "few", COMMITS, FEW, READ)
+        many = _cached(folder / "many", COMMITS, COMMITS)
+        long = _cached(folder / "long", LONG, 0)
+        loaded = long.history.commits()[-2].commit_id
+        assert len(long.history.changes(start=f"after:{loaded}").blocks) == POLL_COMMITS
+        assert sum(1 for _ in few.history.entity("Person", "ana")) == FEW + 1
+        assert sum(1 for _ in many.history.entity("Person", "ana")) == COMMITS + 1
+        reads = alternating(
+            [
+                lambda: few.query(QUERY, branch=_branch(READ[0])),
+                lambda: few.query(QUERY, branch=_branch(READ[1])),
+            ],
+            5 * REPETITIONS,
         )
         return {
-            "history_20_of_1000_ms": _times(lambda: list(few.history("Person", "ana"))),
+            "history_20_of_1000_ms": _times(lambda: list(few.history.entity("Person", "ana"))),
             "history_20_of_1000_opened_ms": _times(
-                lambda: list(_opened(few).history("Person", "ana"))
+                lambda: list(_opened(few).history.entity("Person", "ana"))
             ),
-            "history_1000_changes_ms": _times(lambda: list(many.history("Person", "ana")), 5),
-            "blame_20_of_1000_ms": _times(lambda: few.blame("Person", "ana")),
-            "newest_20_of_10000_ms": _times(lambda: long.commits(limit=20)),
-            "newest_20_of_10000_opened_ms": _times(lambda: _opened(long).commits(limit=20)),
-            "poll_128_commits_ms": _times(lambda: long.changes(start=f"after:{loaded}"), 5),
+            "history_1000_changes_ms": _times(
+                lambda: list(many.history.entity("Person", "ana")), 5
+            ),
+            "blame_20_of_1000_ms": _times(lambda: few.history.blame("Person", "ana")),
+            "newest_20_of_10000_ms": _times(lambda: long.history.commits(limit=20)),
+            "newest_20_of_10000_opened_ms": _times(lambda: _opened(long).history.commits(limit=20)),
+            "poll_128_commits_ms": _times(lambda: long.history.changes(start=f"after:{loaded}"), 5),
             "read_3_commits_ms": spread(reads[0]),
             "read_3000_commits_ms": spread(reads[1]),
             "read_3000_to_3_ratio": round(median(reads[1]) / median(reads[0]), 3),
         }
 
 
-def _kept(place: Path, commits: int, changes: int, branches: tuple[int, ...] = ()) -> Graph:
-    """The graph at a place, which is made if it is not there."""
+def _cached(place: Path, commits: int, changes: int, branches: tuple[int, ...] = ()) -> Graph:
+    """The graph in a folder, which is created unless an earlier run left it."""
     whole = place.with_suffix(".whole")
     if not whole.exists():
         shutil.rmtree(place, ignore_errors=True)
@@ -94,7 +98,7 @@ def _make(place: Path, commits: int, changes: int, branches: tuple[int, ...]) ->
         if number and number % 1_000 == 0:
             progress(f"  {number} commits")
     for length in branches:
-        graph.create_branch(_branch(length))
+        graph.branches.create(_branch(length))
         for number in range(length):
             with graph.write(_branch(length)) as w:
                 w.update("Person", f"p{number % PEOPLE}", {"age": -number - 1})
@@ -109,16 +113,4 @@ def _opened(graph: Graph) -> Graph:
 
 
 def _times(call: Callable[[], object], repetitions: int = REPETITIONS) -> dict[str, float]:
-    return spread([_milliseconds(call) for _ in range(repetitions + 3)][3:])
-
-
-def _alternating(*calls: Callable[[], object]) -> list[list[float]]:
-    """Times of several calls that take turns, so that all meet the same machine."""
-    rounds = [[_milliseconds(call) for call in calls] for _ in range(5 * REPETITIONS + 3)][3:]
-    return [list(times) for times in zip(*rounds, strict=True)]
-
-
-def _milliseconds(call: Callable[[], object]) -> float:
-    started = perf_counter()
-    call()
-    return (perf_counter() - started) * 1000
+    return spread(alternating([call], repetitions)[0])

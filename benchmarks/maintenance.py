@@ -11,6 +11,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
+from tests.support.internals import repository_of, transaction_of
+
 import omnigraph
 from benchmarks.record import progress
 from omnigraph.model.ids import new_ulid
@@ -78,7 +80,7 @@ def make(uri: str) -> None:
 
     graph = omnigraph.init(uri, SCHEMA)
     pin = graph.snapshot().pin("node:Item")
-    table = graph._repository.tables.open(pin.ref)
+    table = repository_of(graph).tables.open(pin.ref)
     each = ROWS // FRAGMENTS
     new: list[Any] = []
     for start in range(0, ROWS, each * 100):
@@ -90,11 +92,11 @@ def make(uri: str) -> None:
     staged = stage_fragments(table, "insert", {}, new=new, rows_inserted=ROWS)
     prepared = (PreparedTable(pin, staged),)
     write = PreparedWrite(new_ulid(), graph.snapshot(), WriteInfo("load"), prepared)
-    graph._transaction.commit(write)
+    transaction_of(graph).commit(write)
 
 
 def optimize(uri: str) -> tuple[int, int]:
-    (item, _) = omnigraph.open(uri).optimize()
+    (item, _) = omnigraph.open(uri).maintenance.optimize()
     return item.fragments_removed, item.fragments_added
 
 
@@ -107,4 +109,4 @@ def change(uri: str) -> None:
 
 
 def back_up(uri: str, target: str) -> int:
-    return omnigraph.open(uri, read_only=True).backup(target).bytes
+    return omnigraph.open(uri, read_only=True).maintenance.backup(target).bytes

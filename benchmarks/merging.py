@@ -61,7 +61,7 @@ def run() -> dict[str, Any]:
 def _merge(graph: omnigraph.Graph, rows: int, number: int) -> tuple[float, float]:
     """Update some random nodes on a branch; how long comparing and merging it take."""
     branch = f"work{number}"
-    graph.create_branch(branch)
+    graph.branches.create(branch)
     chosen = random.Random(number).sample(range(rows), CHANGED)
     graph.load({"Item": _items(chosen, 10 + number)}, mode="merge", branch=branch)
     started = perf_counter()
@@ -71,13 +71,13 @@ def _merge(graph: omnigraph.Graph, rows: int, number: int) -> tuple[float, float
     result = graph.merge(branch)
     merged = perf_counter()
     assert result.outcome == "fast_forward"
-    graph.delete_branch(branch)
+    graph.branches.delete(branch)
     return merged - diffed, diffed - started
 
 
 def _both_sides(place: Path) -> tuple[float, float]:
     graph = _graph(place, 4 * BOTH)
-    graph.create_branch("work")
+    graph.branches.create("work")
     order = list(range(4 * BOTH))
     random.Random(0).shuffle(order)
     graph.load({"Item": _items(order[:BOTH], 1)}, mode="merge", branch="work")

@@ -1,8 +1,8 @@
-"""Every family of queries against Kuzu, Ladybug and DuckDB on the same graph, taking turns.
+"""Every family of queries against Kuzu, Ladybug and DuckDB on the same graph, alternating.
 
 Numbers are shares: our median time divided by the peer's, so 0.5 is twice as fast. The peers run in
 processes of their own (Kuzu and Ladybug cannot share one) and every engine gets the same parameters
-in the same turns. The first answers of all engines are compared before anything is measured.
+in the same rounds. The first answers of all engines are compared before anything is measured.
 
 ``OMNIGRAPH_BENCH_SIZES`` (``small``, ``large`` or both) chooses the sizes.
 """
@@ -26,16 +26,16 @@ SIZES_ENVIRONMENT: Final = "OMNIGRAPH_BENCH_SIZES"
 SIZES: Final = {"small": (200_000, 2_000_000), "large": (1_000_000, 10_000_000)}
 DATA: Final = "seeded people: 200k nodes and 2M edges (small), 1M and 10M (large)"
 WARM_UP: Final = "up to 30 calls of each query and engine, at most a second"
-TURNS: Final = 10
+ROUNDS: Final = 10
 CALLS: Final = 10
-"""Calls in one turn, each with other parameters."""
-REPETITIONS: Final = TURNS * CALLS
+"""Calls in one round, each with other parameters."""
+REPETITIONS: Final = ROUNDS * CALLS
 WARM_CALLS: Final = 30
 WARM_MS: Final = 1_000.0
 ENGINE_MS: Final = 6_000.0
-"""An engine that needs longer than this for all its turns is called less often, at least
-``TURNS_MIN`` times."""
-TURNS_MIN: Final = 3
+"""An engine that needs longer than this for all its rounds is called less often, at least
+``ROUNDS_MIN`` times."""
+ROUNDS_MIN: Final = 3
 FASTER: Final = {
     # times as fast as kuzu and as ladybug, at least
     "point": (2, 0.7),
@@ -52,8 +52,8 @@ FASTER: Final = {
 
 
 def sizes() -> list[str]:
-    asked = os.environ.get(SIZES_ENVIRONMENT, "").split()
-    return [name for name in SIZES if name in asked] or list(SIZES)
+    chosen = os.environ.get(SIZES_ENVIRONMENT, "").split()
+    return [name for name in SIZES if name in chosen] or list(SIZES)
 
 
 BARS: Final = {
@@ -90,12 +90,12 @@ def _measure(size: str, query: str, engines: list[Engine], nodes: int) -> dict[s
         raise RuntimeError(f"the engines do not agree on {query} with {first}")
     plans = {engine.name: _warm_up(engine, query, values) for engine in engines}
     times: dict[str, list[float]] = {engine.name: [] for engine in engines}
-    for turn in range(TURNS):
+    for number in range(ROUNDS):
         given = list(islice(values, CALLS))
         for engine in engines:
-            turns, calls = plans[engine.name]
-            if turn < turns:
-                times[engine.name] += engine.turn(query, given[:calls])
+            rounds, calls = plans[engine.name]
+            if number < rounds:
+                times[engine.name] += engine.measure(query, given[:calls])
     ours, *peers = engines
     best = median(times[ours.name])
     found: dict[str, Any] = {
@@ -106,13 +106,13 @@ def _measure(size: str, query: str, engines: list[Engine], nodes: int) -> dict[s
 
 
 def _warm_up(engine: Engine, query: str, values: Iterator[Any]) -> tuple[int, int]:
-    """Call a query until it is warm; how many turns of how many calls its speed allows."""
+    """Call a query until it is warm; returns rounds and calls per round within the time limit."""
     passed: list[float] = []
     while len(passed) < WARM_CALLS and sum(passed) < WARM_MS:
-        passed += engine.turn(query, [next(values)])
+        passed += engine.measure(query, [next(values)])
     last = min(passed)
-    calls = max(1, min(CALLS, int(ENGINE_MS / TURNS / last)))
-    return max(TURNS_MIN, min(TURNS, int(ENGINE_MS / calls / last))), calls
+    calls = max(1, min(CALLS, int(ENGINE_MS / ROUNDS / last)))
+    return max(ROUNDS_MIN, min(ROUNDS, int(ENGINE_MS / calls / last))), calls
 
 
 def _bag(rows: Rows) -> str:

@@ -46,7 +46,7 @@ def _race(directory: Path, types: int) -> dict[str, Any]:
         outcomes = [job.result(WAIT_S) for job in jobs]
     times_ms = list(chain.from_iterable(times for times, _, _ in outcomes))
     seconds = max(seconds for _, seconds, _ in outcomes)
-    landed = len(graph.commits()) - 1
+    landed = len(graph.history.commits()) - 1
     return {
         "commit_ms": spread(times_ms),
         "p95_ms": round(percentile(times_ms, 95), 3),
@@ -59,7 +59,7 @@ def _race(directory: Path, types: int) -> dict[str, Any]:
 def _publish(
     uri: str, type_name: str, process: int, barrier: Any
 ) -> tuple[list[float], float, int]:
-    """Commit until every node has landed; a conflict that is told is tried again."""
+    """Commit until every node has landed; a typed conflict is retried."""
     graph = omnigraph.open(uri)
     barrier.wait(WAIT_S)
     times_ms, conflicts, began = [], 0, perf_counter()

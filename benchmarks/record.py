@@ -8,11 +8,12 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -71,6 +72,20 @@ def spread(found: Sequence[float], digits: int = 3) -> dict[str, float]:
     }
 
 
+def alternating(
+    calls: Sequence[Callable[[], object]], repetitions: int, warm_up: int = 3
+) -> list[list[float]]:
+    """The times of each call in ms; the calls alternate, so that all run under the same load."""
+    times_ms: list[list[float]] = [[] for _ in calls]
+    for number in range(-warm_up, repetitions):
+        for call, found in zip(calls, times_ms, strict=True):
+            started = perf_counter()
+            call()
+            if number >= 0:
+                found.append((perf_counter() - started) * 1000)
+    return times_ms
+
+
 def percentile(found: Sequence[float], percent: float) -> float:
     """The value that so many percent of the measurements do not exceed."""
     ordered = sorted(found)
@@ -121,11 +136,11 @@ def describe_versions() -> dict[str, str]:
     return found
 
 
-def describe_commit() -> str:
+def describe_commit(checkout: Path = ROOT) -> str:
     """The commit that was measured; ``+`` marks changes that are not in it."""
     try:
-        commit = _git("rev-parse", "HEAD")
-        return commit + ("+" if _git("status", "--porcelain", "--", "src") else "")
+        commit = _git(checkout, "rev-parse", "HEAD")
+        return commit + ("+" if _git(checkout, "status", "--porcelain", "--", "src") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
@@ -139,8 +154,9 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+def _git(checkout: Path, *arguments: str) -> str:
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

@@ -1,7 +1,8 @@
 """Ten thousand small commits with upkeep and a cleanup now and then: does anything grow?
 
-A machine may change its speed by half within the minutes of a soak. So a hundred more commits take
-turns with the first hundred of a new graph: whether it is the graph that aged, or the machine.
+The speed of a machine may change by half within the minutes of a soak. So a hundred more commits
+alternate with the first hundred of a new graph, which separates the age of the graph from the
+speed of the machine.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from typing import Any, Final
 
 import omnigraph
 from benchmarks.record import flatness, progress, spread
+from omnigraph import Graph
 from omnigraph.catalog.rows import MANIFEST_PATH
-from omnigraph.graph.handle import Graph
-from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
 
 SCHEMA: Final = """
 node Account { name: String @key  balance: I64? }
@@ -26,7 +26,7 @@ edge Paid: Account -> Account { amount: I64? }
 COMMITS: Final = int(os.environ.get("OMNIGRAPH_SOAK_COMMITS", "10000"))
 ACCOUNTS: Final = 200
 WINDOW: Final = 100
-TURN: Final = 10
+BATCH: Final = 10
 BLOCK: Final = 1_000
 KEEP: Final = 100
 DATA: Final = (
@@ -47,7 +47,7 @@ QUERY: Final = (
 
 
 def run() -> dict[str, Any]:
-    os.environ[READER_GRACE_VARIABLE] = "0"  # nobody reads the older states
+    os.environ["OMNIGRAPH_READER_GRACE_SECONDS"] = "0"  # there are no readers of older states
     with tempfile.TemporaryDirectory() as directory:
         _pay(_graph(Path(directory) / "warm"), range(30))
         graph = _graph(Path(directory) / "measured")
@@ -57,12 +57,12 @@ def run() -> dict[str, Any]:
         for start in range(0, COMMITS, BLOCK):
             times_ms += _pay(graph, range(start, min(start + BLOCK, COMMITS)))
             reads_ms.append(_read(graph))
-            graph.optimize()
-            graph.cleanup(keep=KEEP, confirm=True)
+            graph.maintenance.optimize()
+            graph.maintenance.cleanup(keep=KEEP, confirm=True)
             files.append(_files(Path(graph.uri)))
             progress(f"  {start + BLOCK} commits, {files[-1]} files")
         aging = _aging(graph, _graph(Path(directory) / "young"))
-        healthy = omnigraph.open(graph.uri, read_only=True).check().healthy
+        healthy = omnigraph.open(graph.uri, read_only=True).maintenance.check().healthy
     return {
         **aging,
         **flatness(times_ms, WINDOW),
@@ -76,11 +76,11 @@ def run() -> dict[str, Any]:
 
 
 def _aging(old: Graph, young: Graph) -> dict[str, Any]:
-    """What a commit to a graph costs that has had many, and one to a graph that had none."""
+    """The cost of a commit to a graph with many commits, and to a new one."""
     times_ms: dict[str, list[float]] = {"old": [], "young": []}
-    for start in range(0, WINDOW, TURN):
-        times_ms["young"] += _pay(young, range(start, start + TURN))
-        times_ms["old"] += _pay(old, range(COMMITS + start, COMMITS + start + TURN))
+    for start in range(0, WINDOW, BATCH):
+        times_ms["young"] += _pay(young, range(start, start + BATCH))
+        times_ms["old"] += _pay(old, range(COMMITS + start, COMMITS + start + BATCH))
     return {
         "young_100_ms": spread(times_ms["young"]),
         "old_100_ms": spread(times_ms["old"]),

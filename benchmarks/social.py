@@ -1,4 +1,4 @@
-"""The nine social-100k queries: Omnigraph, Kuzu, Ladybug and DuckDB on the same data, taking turns.
+"""The nine social-100k queries: Omnigraph, Kuzu, Ladybug and DuckDB on one data set, alternating.
 
 ``OMNIGRAPH_SOCIAL_DATA`` names the folder with the Parquet files (``nodes/`` and ``edges/``). All
 engines must give the same answers, and the published ones. Rows are delivered as Python values.
@@ -178,11 +178,11 @@ def _measure(engines: list[Engine]) -> dict[str, Any]:
         if any(answer != answers[0] for answer in answers) or answers[0][0][0] != known:
             numbers["answers_that_differ"] += 1
         for engine in engines:
-            engine.turn(query, [{}, {}])
+            engine.measure(query, [{}, {}])
         times: dict[str, list[float]] = {engine.name: [] for engine in engines}
         for _ in range(REPETITIONS):
             for engine in engines:
-                times[engine.name] += engine.turn(query, [{}])
+                times[engine.name] += engine.measure(query, [{}])
         for name, found in times.items():
             totals[name] += median(found)
         numbers[f"{query}/ms"] = {name: spread(found) for name, found in times.items()}

@@ -20,11 +20,12 @@ from time import perf_counter
 from typing import Any, Final
 
 import psutil
+from tests.support.internals import context_of
 
 import omnigraph
 from benchmarks.record import progress, spread
 from benchmarks.writing import SCHEMA
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.spark.session.spark_session import session, stop
 
 NODES: Final = 1_000_000
@@ -140,7 +141,7 @@ class _Bench:
         """Seconds per million rows of an export as NDJSON."""
         target = self._folder / "exported"
         rows = sum(pin.rows for pin in graph.snapshot().pins.values())
-        took = _timed(lambda: graph.export_to(target))
+        took = _timed(lambda: graph.spark.export(target))
         shutil.rmtree(target)
         return took / rows * 1_000_000
 
@@ -156,7 +157,7 @@ class _Bench:
         graph.load(file, mode=mode, engine="spark", upkeep=False)
 
     def _tend(self, graph: Graph) -> None:
-        graph._tend("main", {"node:Person": NODES, "edge:Follows": EDGES})
+        context_of(graph).run_upkeep("main", {"node:Person": NODES, "edge:Follows": EDGES})
 
 
 def _timed(act: Callable[[], Any]) -> float:

@@ -1,7 +1,7 @@
 """How fast writing is: one insert, a hundred, a load with all checks, and the cost of stored rows.
 
 The load runs in a process of its own, so that its peak memory is its own. Mutations of the small
-and the large graph alternate, so that both meet the same machine.
+and the large graph alternate, so that both run under the same load.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import omnigraph
 from benchmarks.record import progress, spread
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 
 SCHEMA: Final = """
 node Person {
@@ -81,7 +81,7 @@ def run() -> dict[str, Any]:
 
 
 def _flatness(graphs: dict[int, Graph]) -> dict[str, Any]:
-    """Each kind of mutation in the graphs of all sizes, turn by turn."""
+    """Each kind of mutation in the graphs of all sizes, alternating."""
     found: dict[str, Any] = {}
     for kind, act in (("insert", _insert), ("update", _update), ("delete", _delete)):
         times: dict[int, list[float]] = {rows: [] for rows in graphs}

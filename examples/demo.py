@@ -1,7 +1,7 @@
-"""The story of a graph, end to end. Run it with ``make demo``.
+"""The main features, end to end. Run it with ``make demo``.
 
-Every step prints the command a user would type, runs it for real, and shows what came back. Nothing
-is kept: the graph lives in a temporary directory.
+Every step prints the command a user would type, runs it and shows its output. The graph is in a
+temporary directory.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ def main() -> None:
             (Path(folder) / name).write_bytes((HERE / name).read_bytes())
         os.chdir(folder)
         load_on_spark()
-        ask()
-        work_on_branches()
+        query()
+        change_branches()
         review_and_merge()
-        look_back()
+        time_travel()
         kill_a_writer()
-    tell(
+    explain(
         f"Done in {time.monotonic() - started:.0f} s. Next: README.md has ten minutes to start "
-        "with, SAFETY.md says what is promised and how it is proved, `omnigraph --help` lists "
+        "with, SAFETY.md lists the guarantees and their tests, `omnigraph --help` lists "
         "every command."
     )
 
 
 def load_on_spark() -> None:
-    tell("A graph is a directory (or an s3:// prefix). Its schema says what may exist.")
+    explain("A graph is a directory (or an s3:// prefix). Its schema says what may exist.")
     omnigraph("init", "--schema", "knowledge.pg", "kb")
     subprocess.run([sys.executable, "make_knowledge.py", "kb.jsonl"], check=True)
-    tell(
+    explain(
         "280,500 nodes and edges, read, checked and staged by Spark tasks, become visible in one "
         "commit: every type, every key, both ends of every edge, every @card, or nothing at all."
     )
@@ -54,36 +54,38 @@ def load_on_spark() -> None:
     omnigraph("load", "kb", "--data", "kb.jsonl", *flags)
 
 
-def ask() -> None:
-    tell(
-        "One question over vectors, text and graph: of the ten documents nearest to a topic that "
+def query() -> None:
+    explain(
+        "One query over vectors, text and graph: of the ten documents nearest to a topic that "
         "mention glaciers, which were written by people whom p7 reaches in seven handshakes?"
     )
     like = [0.0] * 8
     like[1] = 1.0
-    ask_for = {"name": "p7", "like": like, "words": "glacier"}
-    omnigraph("query", "advice", "--query", "knowledge.gq", *params(ask_for), *GRAPH)
+    values = {"name": "p7", "like": like, "words": "glacier"}
+    omnigraph("query", "advice", "--query", "knowledge.gq", *params(values), *GRAPH)
 
 
-def work_on_branches() -> None:
-    tell("Two agents work at once, each on a branch of its own. A branch costs milliseconds.")
+def change_branches() -> None:
+    explain("Two agents work at once, each on a branch of its own. A branch costs milliseconds.")
     for agent in ("ada", "bob"):
         omnigraph("branch", "create", f"agents/{agent}", *GRAPH)
     mutate("agents/ada", "ada", "hire", {"name": "zoe", "code": "X1"})
     mutate("agents/ada", "ada", "raise", {"code": "X1", "budget": 500_000})
     mutate("agents/bob", "bob", "raise", {"code": "X1", "budget": 250_000})
     mutate("agents/bob", "bob", "raise", {"code": "X2", "budget": 1})
-    tell("What did each of them change?")
+    explain("What did each of them change?")
     for agent in ("ada", "bob"):
         omnigraph("diff", "main", f"agents/{agent}", *GRAPH)
 
 
 def review_and_merge() -> None:
-    tell("Ada's work is merged. Nobody else touched what she touched.")
+    explain("Ada's branch is merged. It conflicts with nothing.")
     omnigraph("branch", "merge", "agents/ada", "--delete-branch", "-m", "hire zoe", *GRAPH)
-    tell("Bob set another budget for X1: a real conflict. Nothing is merged until it is decided.")
+    explain(
+        "Bob set another budget for X1: a real conflict. Nothing is merged until it is decided."
+    )
     omnigraph("branch", "merge", "agents/bob", *GRAPH, fails=True)
-    tell("It is decided (bob's X1 loses, his X2 stays), and the merge goes on.")
+    explain("A resolution decides it (bob's X1 is dropped, his X2 stays), and the merge succeeds.")
     decided = [
         {"entity_kind": "node", "type_name": "Project", "entity_id": "X1", "take": "ours"},
     ]
@@ -94,8 +96,8 @@ def review_and_merge() -> None:
         omnigraph("query", "team", "--query", "knowledge.gq", *params({"code": code}), *GRAPH)
 
 
-def look_back() -> None:
-    tell("Every commit says who and why, and any of them can be read again.")
+def time_travel() -> None:
+    explain("Every commit has an actor and a message, and any commit can be queried.")
     omnigraph("commit", "list", "kb")
     first = json.loads(answer("commit", "list", "kb", "--json"))["commits"][-2]["graph_commit_id"]
     at = ("--snapshot", first)
@@ -103,10 +105,10 @@ def look_back() -> None:
 
 
 def kill_a_writer() -> None:
-    tell("A writer is killed in the middle of a commit: one table has moved, the other has not.")
+    explain("A writer is killed in the middle of a commit: one table has moved, the other has not.")
     hire = ("mutate", "hire", "--query", "knowledge.gq", *params({"name": "yan", "code": "X3"}))
     omnigraph(*hire, *GRAPH, killed_at="table.after_commit")
-    tell("The next command finds nothing wrong: what was half done is undone, and on record.")
+    explain("The next command recovers: the unfinished write is rolled back, with an audit row.")
     omnigraph(*hire, *GRAPH)
     omnigraph("recovery", "list", "kb")
     omnigraph("query", "team", "--query", "knowledge.gq", *params({"code": "X3"}), *GRAPH)
@@ -122,7 +124,7 @@ def params(values: dict[str, object]) -> tuple[str, str]:
 
 
 def omnigraph(*words: str, killed_at: str | None = None, fails: bool = False) -> None:
-    """Show and run a command; it succeeds unless something else is expected of it."""
+    """Print and run a command, and check its exit code."""
     armed = "" if killed_at is None else f"OMNIGRAPH_FAILPOINTS={killed_at}=kill "
     print(f"$ {armed}omnigraph {shlex.join(words)}", flush=True)
     environment = dict(os.environ)
@@ -138,7 +140,7 @@ def omnigraph(*words: str, killed_at: str | None = None, fails: bool = False) ->
 
 
 def answer(*words: str) -> str:
-    """What a command prints, without showing it."""
+    """The output of a command, without showing it."""
     return subprocess.run(_program(words), check=True, capture_output=True, text=True).stdout
 
 
@@ -146,7 +148,7 @@ def _program(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "omnigraph.cli.main", *words]
 
 
-def tell(text: str) -> None:
+def explain(text: str) -> None:
     print("\n" + textwrap.fill(text, 96) + "\n", flush=True)
 
 

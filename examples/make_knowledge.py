@@ -1,4 +1,4 @@
-"""Writes the data of the demo: ``python make_knowledge.py FILE``. The same every time."""
+"""Writes the data of the demo, from a fixed seed: ``python make_knowledge.py FILE``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROLES: Final = ("engineer", "analyst", "agent")
 
 
 def records() -> Iterator[dict[str, Any]]:
-    """Every node and edge, in no particular order that a load would need."""
+    """Every node and edge; a load needs no particular order."""
     rng = random.Random(7)
     for n in range(PROJECTS):
         yield {"type": "Project", "data": {"code": f"X{n}", "budget": rng.randrange(10**6)}}
@@ -40,7 +40,7 @@ def records() -> Iterator[dict[str, Any]]:
 
 
 def _document(rng: random.Random, number: int) -> dict[str, Any]:
-    """A text about one subject, with a hint of another; its vector points the same way."""
+    """A text about one subject that mentions another, and a vector to match."""
     main, side = rng.sample(range(len(SUBJECTS)), 2)
     vector = [round(rng.uniform(0, 0.1), 3) for _ in SUBJECTS]
     vector[main] += 1.0

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.catalog.repository import Repository
-from omnigraph.graph.handle import Graph
 from omnigraph.storage import failpoints
 from omnigraph.storage.locations import parse_location
 

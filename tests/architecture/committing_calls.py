@@ -66,7 +66,7 @@ ON_A_DATASET = frozenset(
     }
 )
 # Methods that we call and that borrow the dataset object mutably: on one that threads share, they
-# and everybody else fail. ``tests/guards/test_borrowing.py`` shows it.
+# and every concurrent call fail. ``tests/guards/test_mutable_borrows.py`` shows it.
 BORROWS_MUTABLY = frozenset(
     {"create_branch", "create_index_uncommitted", "get_transactions", "read_transaction"}
 )

@@ -59,7 +59,10 @@ def test_every_room_has_its_place_in_the_order() -> None:
 
 
 def test_the_public_names_are_exactly_these() -> None:
-    assert sorted(omnigraph.__all__) == ["Graph", "__version__", "errors", "init", "open"]
+    """Every name is listed once, with the module that it is loaded from."""
+    loaded = {"__version__", "errors"}
+    assert sorted(omnigraph.__all__) == sorted(loaded | omnigraph._MODULES.keys())
+    assert {"Graph", "Settings", "errors", "init", "open"} <= set(omnigraph.__all__)
     for name in omnigraph.__all__:
         assert getattr(omnigraph, name) is not None
     visible = {name for name in vars(omnigraph) if not name.startswith("_")}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from tests.awkward.names import as_ndjson, records, schema_text
 
 

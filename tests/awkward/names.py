@@ -17,7 +17,7 @@ from functools import cache
 from itertools import cycle
 from typing import Any, Final
 
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.lang.query.functions import FUNCTIONS
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, accept_schema, entity_id
 from omnigraph.lang.schema.names import reserved_problem

@@ -87,7 +87,7 @@ def test_a_graph_goes_through_every_command(cli: Program, tmp_path: Path) -> Non
     shown = cli.json("blame", "node", KEYED, id, "--uri", "g")
     assert {item["property"] for item in shown["properties"]} == set(words)
     cli.json("history", "node", KEYED, id, "--uri", "g")
-    head = graph.commits(limit=2)
+    head = graph.history.commits(limit=2)
     changes = cli.json("diff", head[1].commit_id, "main", "--uri", "g")["changes"]
     assert all("endpoints" not in change for change in changes)
     assert {name for c in changes for name in c["after"]["properties"]} == set(words)
@@ -107,3 +107,36 @@ def test_a_graph_goes_through_every_command(cli: Program, tmp_path: Path) -> Non
         cli(*command, "g")
     cli("purge", "node", LONG_TYPE, next(i for k, i in EXPECTED if k == f"node:{LONG_TYPE}"), "g")
     cli("purge", "edge", LINK, next(i for k, i in EXPECTED if k == f"edge:{LINK}"), "g")
+
+
+def test_what_a_commit_did_is_undone_and_done_again(cli: Program) -> None:
+    Path("s.pg").write_text(schema_text())
+    Path("d.jsonl").write_bytes(as_ndjson(records()))
+    cli("init", "--schema", "s.pg", "g")
+    cli("load", "--data", "d.jsonl", "--mode", "append", "g")
+    graph = omnigraph.open("g")
+    start = graph.history.commits(limit=1)[0].commit_id
+    words = schema().nodes[KEYED].properties
+    params = {f"v{n}": value(item.type, 99) for n, item in enumerate(words.values())}
+    chosen = {
+        f"v{n}": (name, item.type)
+        for n, (name, item) in enumerate(words.items())
+        if name != "every" and not item.type.is_blob
+    }
+    head = ", ".join(f"${v}: {kind}" for v, (_, kind) in chosen.items())
+    body = ", ".join(f"{name}: ${v}" for v, (name, _) in chosen.items())
+    text = f'query q({head}) {{ update {KEYED} set {{ {body} }} where every != "" }}'
+    given = json.dumps({v: params[v] for v in chosen})
+    commit = cli.json("mutate", "--uri", "g", "-e", text, "--params", given)["commit"]
+    changed = exported(graph)
+    assert changed != EXPECTED
+
+    cli("revert", commit["graph_commit_id"], "--uri", "g")
+    assert exported(graph) == EXPECTED
+    cli("cherry-pick", commit["graph_commit_id"], "--uri", "g")
+    assert exported(graph) == changed
+    places = [f"{key}:{id}" for key, id in changed if changed[key, id] != EXPECTED[key, id]]
+    cli("restore", start, *places, "--uri", "g")
+    assert exported(graph) == EXPECTED
+    cli("reset", commit["graph_commit_id"], "--uri", "g")
+    assert exported(graph) == changed

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from omnigraph import Graph
 from omnigraph.errors import MergeConflicts
-from omnigraph.graph.handle import Graph
 from omnigraph.lang.schema import EdgeType, NodeType
 from tests.awkward.names import (
     EXPECTED,
@@ -72,14 +72,14 @@ def test_a_diff_a_commit_and_the_feed_show_every_property(
     moved: tuple[Graph, Content, str],
 ) -> None:
     graph, after, commit = moved
-    before = graph.commit(commit).parent
+    before = graph.history.commit(commit).parent
     assert before is not None
     pages = {
         "diff": list(graph.diff(before, "main")),
-        "commit": graph.commit_changes(commit).changes,
+        "commit": graph.history.commit_changes(commit).changes,
         "feed": [
             change
-            for block in graph.changes(start=f"after:{before}").blocks
+            for block in graph.history.changes(start=f"after:{before}").blocks
             for change in block.changes
         ],
     }
@@ -102,14 +102,14 @@ def test_blame_and_history_name_every_property(moved: tuple[Graph, Content, str]
     accepted = schema()
     for key, id in after:
         owner = accepted.type(key)
-        shown = graph.blame(key, id)
+        shown = graph.history.blame(key, id)
         words = [*owner.endpoints.values(), *owner.properties]
         assert [item.property for item in shown] == words
         for item in shown:
             assert item.commit is not None, (key, item.property)
             same = EXPECTED[key, id].get(item.property, ()) == after[key, id].get(item.property, ())
             assert (item.commit.commit_id == commit) is not same, (key, item.property)
-        events = list(graph.history(key, id))
+        events = list(graph.history.entity(key, id))
         assert [str(event.op) for event in events] == ["update", "insert"]
         assert image(owner, events[0].after or {}) == after[key, id]
         assert image(owner, events[1].after or {}) == EXPECTED[key, id]
@@ -140,7 +140,7 @@ class TestMerging:
         owner = schema().nodes[KEYED]
         words = [word for word in owner.properties if word != "every"]
         id = next(i for key, i in EXPECTED if key == owner.key)
-        graph.create_branch("select/from")
+        graph.branches.create("select/from")
         sides = {"main": words[::2], "select/from": words[1::2]}
         row = dict(EXPECTED[owner.key, id])
         for branch, chosen in sides.items():
@@ -163,7 +163,7 @@ class TestMerging:
         owner = schema().type(key)
         words = [word for word in thinned(owner.properties) if word != "every"]
         id = next(i for k, i in EXPECTED if k == key)
-        graph.create_branch("a")
+        graph.branches.create("a")
         lines = {}
         for number, branch in enumerate(("main", "a")):
             (line,) = [
@@ -194,7 +194,7 @@ class TestMerging:
     def test_a_strategy_decides_what_both_sides_changed(self, graph: Graph) -> None:
         from tests.awkward.names import content
 
-        graph.create_branch("b")
+        graph.branches.create("b")
         graph.load(as_ndjson(changed(50)), mode="merge", format="ndjson")
         graph.load(as_ndjson(changed(60)), mode="merge", branch="b", format="ndjson")
         graph.merge("b", strategy="theirs")
@@ -212,7 +212,7 @@ class TestMerging:
 class TestUndoing:
     def test_revert_cherry_pick_restore_and_reset(self, moved: tuple[Graph, Content, str]) -> None:
         graph, after, commit = moved
-        before = graph.commit(commit).parent
+        before = graph.history.commit(commit).parent
         assert before is not None
         graph.revert(commit)
         assert exported(graph) == EXPECTED
@@ -220,6 +220,6 @@ class TestUndoing:
         assert exported(graph) == EXPECTED | after
         graph.restore(before, {key: [id] for key, id in after})
         assert exported(graph) == EXPECTED
-        graph.create_branch("c")
+        graph.branches.create("c")
         graph.reset(commit, "c")
         assert exported(graph, "c") == EXPECTED | after

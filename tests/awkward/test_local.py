@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.ingest.load import MODES
 from omnigraph.lang.schema import EdgeType, NodeType
 from tests.awkward.names import (
@@ -143,6 +143,6 @@ class TestExport:
         assert b"".join(again.export()) == data
 
     def test_a_baseline_holds_the_same_lines(self, graph: Graph) -> None:
-        *lines, last = b"".join(graph.baseline()).splitlines()
+        *lines, last = b"".join(graph.history.baseline()).splitlines()
         assert "baseline" in json.loads(last)
         assert content(map(json.loads, lines)) == EXPECTED

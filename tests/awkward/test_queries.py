@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.engine.engine import ReadOptions
-from omnigraph.graph.handle import Graph
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.lint import SchemaOrigin, lint_queries
 from omnigraph.lang.schema import EdgeType, NodeType, Property
@@ -222,7 +222,7 @@ def test_vectors_are_searched(tmp_path: Path, word: str, nearest: str) -> None:
     )
     rows = [{"k": str(n), "_distance": [n, 1.0], "distance": [n, 1.0]} for n in range(600)]
     graph.load(rows, mode="append", type="Found")
-    graph.build_indexes()
+    graph.maintenance.build_indexes()
     text = f"""query q($v: Vector(2)) {{
       match {{ $_distance: Found }}
       return {{ $_distance.k as k, nearest($_distance.{word}, $v) as _distance }}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.lang.schema import format_schema
 from tests.awkward.names import (
     EXPECTED,
@@ -29,20 +29,20 @@ Fresh = Callable[[str], Graph]
 def test_the_schema_is_laid_out_and_stays_the_same(still: Graph) -> None:
     laid_out = format_schema(schema_text())
     assert format_schema(laid_out) == laid_out
-    assert still.schema_plan(laid_out).steps == ()
+    assert still.plan_schema(laid_out).steps == ()
 
 
 def test_upkeep_changes_nothing_and_finds_nothing(graph: Graph, tmp_path: Path) -> None:
-    indexes = graph.build_indexes()
+    indexes = graph.maintenance.build_indexes()
     assert [i for i in indexes if i.state in ("missing", "behind")] == []
-    graph.optimize()
-    graph.cleanup(keep=1, older_than=timedelta(0), confirm=True)
-    assert graph.check().findings == []
-    graph.backup(tmp_path / "backup")
-    graph.clone(tmp_path / "clone")
+    graph.maintenance.optimize()
+    graph.maintenance.cleanup(keep=1, older_than=timedelta(0), confirm=True)
+    assert graph.maintenance.check().findings == []
+    graph.maintenance.backup(tmp_path / "backup")
+    graph.maintenance.clone(tmp_path / "clone")
     for where in (graph.uri, tmp_path / "backup", tmp_path / "clone"):
         assert exported(omnigraph.open(where, read_only=True)) == EXPECTED
-    graph.drop_indexes("node:Pair", "node")
+    graph.maintenance.drop_indexes("node:Pair", "node")
     assert exported(graph) == EXPECTED
 
 
@@ -53,14 +53,14 @@ def test_fsck_counts_values_of_a_property_called_like_a_count(tmp_path: Path) ->
     )
     with graph.write() as batch:
         batch.insert("T", {"k": "a", "count_all": "z"})
-    assert graph.check().findings == []
+    assert graph.maintenance.check().findings == []
 
 
 @pytest.mark.parametrize("place", [("node", "Pair"), ("edge", LINK), ("node", LONG_TYPE)])
 def test_a_purge_takes_one_entity(graph: Graph, place: tuple[str, str]) -> None:
     kind, name = place
     id = next(i for key, i in EXPECTED if key == f"{kind}:{name}")
-    graph.purge(kind, name, id, confirm=True)
+    graph.maintenance.purge(kind, name, id, confirm=True)
     left = exported(graph)
     assert (f"{kind}:{name}", id) not in left
     assert left.items() <= EXPECTED.items()
@@ -89,7 +89,7 @@ def test_every_property_is_renamed_and_renamed_back(graph: Graph) -> None:
     assert {neighbours[w]: renamed[there[w]] for w in words} == {
         n: v for n, v in turned.items() if n not in ("id", "every")
     }
-    assert graph.check().findings == []
+    assert graph.maintenance.check().findings == []
 
 
 def test_properties_and_types_are_dropped_and_brought_back(graph: Graph) -> None:
@@ -138,10 +138,10 @@ def test_an_analysis_reads_weights_and_writes_ranks_of_any_name(tmp_path: Path, 
         ids = [batch.insert("T", {"k": name}) for name in "abc"]
         for at, (one, two) in enumerate(((0, 1), (1, 2), (2, 0), (0, 2))):
             batch.insert_edge("E", ids[one], ids[two], {weight: at + 1.0, "plain": at + 1.0})
-    with graph.analyze("pagerank", weight=weight) as found:
+    with graph.spark.analyze("pagerank", weight=weight) as found:
         found.write(word)
         ranks = {row["id"]: row["rank"] for row in found.top()}
-    with graph.analyze("pagerank", weight="plain") as found:
+    with graph.spark.analyze("pagerank", weight="plain") as found:
         found.write("other_rank")
     for id in ids:
         node = graph.entity("node:T", id)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.lang.schema import NodeType
 from tests.awkward.names import (
     FULL,

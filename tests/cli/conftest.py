@@ -88,5 +88,5 @@ def inline(capsys: pytest.CaptureFixture[str]) -> Program:
 def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph with three commits and a branch. Tests must not change it."""
     where = tmp_path_factory.mktemp("cli") / "people graph"
-    people_graph(where).create_branch("feature/x")
+    people_graph(where).branches.create("feature/x")
     return where

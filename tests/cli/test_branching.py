@@ -9,13 +9,13 @@ import pytest
 from tests.cli.conftest import Program
 from tests.graphs import people_graph
 
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
     graph = people_graph(tmp_path / "g")
-    graph.create_branch("dev")
+    graph.branches.create("dev")
     with graph.write("dev") as w:
         w.insert("Person", {"name": "eve", "age": 1})
         w.update("Person", "ana", {"age": 31})
@@ -67,7 +67,7 @@ class TestMerge:
         assert done.code == 0
         assert done.out == "merged dev into main: fast_forward\ndeleted branch dev\n"
         assert graph.entity("node:Person", "eve")["age"] == 1
-        assert graph.branches() == ["main"]
+        assert graph.branches.list() == ["main"]
 
     def test_its_json_has_the_wire_fields(self, inline: Program, graph: Graph) -> None:
         done = inline("branch", "merge", "dev", "--uri", graph.uri, "--json", "--as", "me")
@@ -172,22 +172,22 @@ class TestBranchesAndTags:
 class TestUndo:
     def test_revert_restores_and_says_so(self, inline: Program, graph: Graph) -> None:
         change_main(graph)
-        commit = graph.commits(limit=1)[0].commit_id
+        commit = graph.history.commits(limit=1)[0].commit_id
         done = inline("revert", commit, "--uri", graph.uri)
         assert done.out.startswith(f"reverted {commit} on main; commit ")
         assert graph.entity("node:Person", "ana")["age"] == 30
         assert inline("revert", commit, "--uri", graph.uri).out == "nothing to do\n"
 
     def test_cherry_pick_repeats_a_commit(self, inline: Program, graph: Graph) -> None:
-        commit = graph.commits("dev", limit=1)[0].commit_id
+        commit = graph.history.commits("dev", limit=1)[0].commit_id
         done = inline("cherry-pick", commit, "--uri", graph.uri)
         assert done.code == 0
         assert graph.entity("node:Person", "eve")["age"] == 1
 
     def test_reset_and_restore_bring_old_states_back(self, inline: Program, graph: Graph) -> None:
-        old = graph.commits(limit=1)[0].commit_id
+        old = graph.history.commits(limit=1)[0].commit_id
         change_main(graph)
-        newer = graph.commits(limit=1)[0].commit_id
+        newer = graph.history.commits(limit=1)[0].commit_id
         assert inline("reset", old, "--uri", graph.uri).code == 0
         assert graph.entity("node:Person", "ana")["age"] == 30
         assert inline("restore", newer, "node:Person:ana", "--uri", graph.uri).code == 0

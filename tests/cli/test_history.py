@@ -14,8 +14,8 @@ from tests.cli.conftest import Program
 from tests.graphs import people_graph
 
 import omnigraph as engine
+from omnigraph import Graph
 from omnigraph.cli.versions.dag import draw
-from omnigraph.graph.handle import Graph
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ class TestChanges:
             "  + node Person bo",
         ]
         cursor = lines[-1].removeprefix("cursor: ")
-        assert graph.changes(cursor=cursor).caught_up
+        assert graph.history.changes(cursor=cursor).caught_up
 
     def test_poll_puts_pages_together(self, inline: Program, graph: Graph, uri: str) -> None:
-        start = f"after:{graph.commits()[-1].commit_id}"
+        start = f"after:{graph.history.commits()[-1].commit_id}"
         done = inline("changes", "poll", "--uri", uri, "--start", start, "--limit", "1", "--json")
 
-        expected = graph.changes(start=start, commits_max=1).to_json()
+        expected = graph.history.changes(start=start, commits_max=1).to_json()
         assert done.json["blocks"] == expected["blocks"]
         assert done.json["cursor"] == expected["cursor"]
         assert done.json["caught_up"] is False
@@ -97,7 +97,7 @@ class TestChanges:
         lines = out.read_bytes().splitlines(keepends=True)
         assert b"".join(lines[:-1]) == b"".join(graph.export())
         assert json.loads(lines[-1])["baseline"] == done.json["baseline"]
-        assert graph.changes(cursor=done.json["baseline"]["resume_cursor"]).caught_up
+        assert graph.history.changes(cursor=done.json["baseline"]["resume_cursor"]).caught_up
         assert not out.with_name("base.jsonl.part").exists()
 
     def test_baseline_leaves_the_old_file_when_it_cannot_write(
@@ -125,12 +125,12 @@ class TestChanges:
 
 class TestCommitChanges:
     def test_everything_or_a_page(self, inline: Program, graph: Graph, uri: str) -> None:
-        made = graph.commits()[1].commit_id
+        made = graph.history.commits()[1].commit_id
 
         done = inline("commit", "changes", made, "--uri", uri, "--limit", "1", "--json")
-        assert done.json == graph.commit_changes(made).to_json()
+        assert done.json == graph.history.commit_changes(made).to_json()
 
-        token = graph.commit_changes(made, limit=1).next_page_token
+        token = graph.history.commit_changes(made, limit=1).next_page_token
         assert token is not None
         page = inline(
             "commit", "changes", made, "--uri", uri, "--limit", "1", "--page-token", token, "--json"
@@ -139,14 +139,16 @@ class TestCommitChanges:
         assert "next_page_token" in page.json
 
     def test_filters(self, inline: Program, graph: Graph, uri: str) -> None:
-        made = graph.commits()[1].commit_id
+        made = graph.history.commits()[1].commit_id
 
         done = inline("commit", "changes", made, "--uri", uri, "--type", "City")
 
         assert done.out.splitlines()[1:] == ["  + node City Oslo"]
 
     def test_the_first_commit_is_refused(self, inline: Program, graph: Graph, uri: str) -> None:
-        done = inline("commit", "changes", graph.commits()[-1].commit_id, "--uri", uri, "--json")
+        done = inline(
+            "commit", "changes", graph.history.commits()[-1].commit_id, "--uri", uri, "--json"
+        )
 
         assert done.code == 1
         assert done.json["code"] == "change_diff_refusal"
@@ -163,7 +165,7 @@ class TestEntities:
 
         assert text.out.splitlines()[1:3] == ["  update", "    age: 30 -> 31"]
         assert " by eve at " in text.out.splitlines()[0]
-        assert data.json["events"] == [e.to_json() for e in graph.history("Person", "ana")]
+        assert data.json["events"] == [e.to_json() for e in graph.history.entity("Person", "ana")]
 
     def test_pages_of_a_history(self, inline: Program, graph: Graph, uri: str) -> None:
         with graph.write() as w:
@@ -190,7 +192,9 @@ class TestEntities:
         ]
         assert done.out.splitlines()[0].endswith("eve     birthday")
         data = inline("blame", "node", "Person", "ana", "--uri", uri, "--json")
-        assert data.json["properties"] == [i.to_json() for i in graph.blame("Person", "ana")]
+        assert data.json["properties"] == [
+            i.to_json() for i in graph.history.blame("Person", "ana")
+        ]
 
     @pytest.mark.parametrize(
         ("words", "code"),
@@ -210,7 +214,7 @@ class TestEntities:
 
 class TestLog:
     def test_pages_and_filters(self, inline: Program, graph: Graph, uri: str) -> None:
-        ids = [commit.commit_id for commit in graph.commits()]
+        ids = [commit.commit_id for commit in graph.history.commits()]
 
         def listed(*flags: str) -> list[str]:
             done = inline("commit", "list", uri, "--json", *flags)
@@ -225,8 +229,8 @@ class TestLog:
     def test_tags_are_shown_with_their_commits(
         self, inline: Program, graph: Graph, uri: str
     ) -> None:
-        graph.tag("v1", graph.commits()[1].commit_id)
-        graph.tag("first", graph.commits()[1].commit_id)
+        graph.tags.create("v1", graph.history.commits()[1].commit_id)
+        graph.tags.create("first", graph.history.commits()[1].commit_id)
 
         lines = inline("commit", "list", uri).out.splitlines()
         data = inline("commit", "list", uri, "--json").json["commits"]
@@ -236,7 +240,7 @@ class TestLog:
 
     @pytest.mark.parametrize("flag", ["--graph", "--dag"])
     def test_the_drawing(self, inline: Program, graph: Graph, uri: str, flag: str) -> None:
-        graph.create_branch("dev")
+        graph.branches.create("dev")
         with graph.write("dev", message="on dev") as w:
             w.insert("Person", {"name": "cy"})
         with graph.write(message="on main") as w:
@@ -258,7 +262,7 @@ class TestLog:
         done = inline("commit", "list", uri, "--graph", "--actor", "x")
 
         assert done.code == 1
-        assert "a drawing shows every commit" in done.err
+        assert "--dag cannot be combined with filters" in done.err
 
 
 class TestDrawing:
@@ -307,7 +311,7 @@ class TestDrawing:
 def test_every_command_opens_the_graph_for_reading_only(
     inline: Program, uri: str, graph: Graph
 ) -> None:
-    made = graph.commits()[0].commit_id
+    made = graph.history.commits()[0].commit_id
     before = engine.open(uri, read_only=True).snapshot()
     for words in (
         ["changes", "poll", "--uri", uri],

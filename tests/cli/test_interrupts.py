@@ -16,7 +16,7 @@ import pytest
 from tests.graphs import PEOPLE, people_graph
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.storage import failpoints
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -63,8 +63,8 @@ def load(graph: Graph, room: Path) -> list[str]:
 
 
 def merge(graph: Graph, room: Path) -> list[str]:
-    if "side" not in graph.branches():
-        graph.create_branch("side")
+    if "side" not in graph.branches.list():
+        graph.branches.create("side")
         with graph.write("side") as w:
             w.insert("City", {"name": "Ulm"})
     return ["branch", "merge", "side", "--uri", graph.uri]
@@ -85,30 +85,30 @@ def schema_apply_of_a_type(graph: Graph, room: Path) -> list[str]:
 
 def revert(graph: Graph, room: Path) -> list[str]:
     with graph.write() as w:
-        w.insert("City", {"name": f"c{len(graph.commits())}"})
-    return ["revert", graph.commits(limit=1)[0].commit_id, "--uri", graph.uri]
+        w.insert("City", {"name": f"c{len(graph.history.commits())}"})
+    return ["revert", graph.history.commits(limit=1)[0].commit_id, "--uri", graph.uri]
 
 
 def cherry_pick(graph: Graph, room: Path) -> list[str]:
-    if "picked" not in graph.branches():
-        graph.create_branch("picked")
+    if "picked" not in graph.branches.list():
+        graph.branches.create("picked")
         with graph.write("picked") as w:
             w.insert("City", {"name": "Kiel"})
-    commit = graph.commits("picked", limit=1)[0].commit_id
+    commit = graph.history.commits("picked", limit=1)[0].commit_id
     return ["cherry-pick", commit, "--uri", graph.uri]
 
 
 def restore(graph: Graph, room: Path) -> list[str]:
     with graph.write() as w:
-        w.update("Person", "ana", {"age": len(graph.commits())})
-    before = graph.commits()[1].commit_id
+        w.update("Person", "ana", {"age": len(graph.history.commits())})
+    before = graph.history.commits()[1].commit_id
     return ["restore", before, "node:Person:ana", "--uri", graph.uri]
 
 
 def reset(graph: Graph, room: Path) -> list[str]:
     with graph.write() as w:
-        w.insert("City", {"name": f"r{len(graph.commits())}"})
-    return ["reset", graph.commits()[1].commit_id, "--uri", graph.uri]
+        w.insert("City", {"name": f"r{len(graph.history.commits())}"})
+    return ["reset", graph.history.commits()[1].commit_id, "--uri", graph.uri]
 
 
 COMMITS = [
@@ -133,8 +133,8 @@ def tag_create(graph: Graph, room: Path) -> list[str]:
 
 
 def branch_delete(graph: Graph, room: Path) -> list[str]:
-    if "gone" not in graph.branches():
-        graph.create_branch("gone")
+    if "gone" not in graph.branches.list():
+        graph.branches.create("gone")
     return ["branch", "delete", "gone", "--uri", graph.uri]
 
 
@@ -151,15 +151,15 @@ def test_before_the_publish_nothing_was_written(
 ) -> None:
     arguments = command(graph, tmp_path)
     before = graph.snapshot()
-    names = graph.branches(), graph.tags()
+    names = graph.branches.list(), graph.tags.list()
     done = run(*arguments, at="publish.before_commit")
     assert done.returncode == 130, done.stderr
     assert done.stderr.splitlines()[-1] == "interrupted: nothing was written"
     assert {k: p.rows for k, p in graph.snapshot().pins.items()} == {
         k: p.rows for k, p in before.pins.items()
     }
-    assert (graph.branches(), graph.tags()) == names
-    assert graph.pending_writes() == []
+    assert (graph.branches.list(), graph.tags.list()) == names
+    assert graph.maintenance.pending_writes() == []
 
 
 @pytest.mark.parametrize("command", COMMITS)
@@ -167,10 +167,10 @@ def test_after_the_publish_the_commit_is_named(
     graph: Graph, run: Run, tmp_path: Path, command: Command
 ) -> None:
     arguments = command(graph, tmp_path)
-    before = graph.commits(limit=1)[0].commit_id
+    before = graph.history.commits(limit=1)[0].commit_id
     done = run(*arguments, "--json", at="publish.after_commit")
     assert done.returncode == 130, done.stderr
-    head = graph.commits(limit=1)[0].commit_id
+    head = graph.history.commits(limit=1)[0].commit_id
     assert head != before
     said = json.loads(done.stdout)
     assert said["code"] == "interrupted"
@@ -196,13 +196,13 @@ def test_what_comes_after_the_commit_does_not_hide_it(run: Run, tmp_path: Path, 
     graph = people_graph(tmp_path / "g")
     arguments = [*merge(graph, tmp_path), "--delete-branch"]
     done = run(*arguments, at=at)
-    head = graph.commits(limit=1)[0]
+    head = graph.history.commits(limit=1)[0]
     assert head.kind == "merge"
     assert done.returncode == 130, done.stderr
     expected = f"interrupted: the write was committed as {head.commit_id}"
     assert done.stderr.splitlines()[-1] == expected
-    assert graph.recover() is not None
-    assert graph.check().findings == []
+    assert graph.maintenance.recover() is not None
+    assert graph.maintenance.check().findings == []
 
 
 @pytest.mark.parametrize("at", ["init.before_manifest", "init.after_manifest"])
@@ -218,7 +218,7 @@ def test_an_interrupted_init_says_whether_there_is_a_graph(
         assert done.stderr.splitlines()[-1] == "interrupted: nothing was written"
         omnigraph.init(tmp_path / "g", PEOPLE)
     else:
-        head = omnigraph.open(tmp_path / "g").commits(limit=1)[0].commit_id
+        head = omnigraph.open(tmp_path / "g").history.commits(limit=1)[0].commit_id
         assert done.stderr.splitlines()[-1] == f"interrupted: the write was committed as {head}"
 
 

@@ -112,7 +112,7 @@ def test_a_file_a_name_and_parameters(inline: Program, people: Path, tmp_path: P
 def test_a_commit_can_be_read(inline: Program, people: Path) -> None:
     import omnigraph
 
-    first = omnigraph.open(people, read_only=True).commits()[-1].commit_id
+    first = omnigraph.open(people, read_only=True).history.commits()[-1].commit_id
     done = inline("query", "--uri", str(people), "-e", AGES, "--snapshot", first)
     assert done.out.splitlines()[0] == f"0 rows from snapshot {first} via ages"
 

@@ -79,7 +79,7 @@ def test_what_was_dropped_is_asked_for_by_name(inline: Program, graph: library.G
 
 
 def test_a_branch_is_changed_on_its_own(inline: Program, graph: library.Graph) -> None:
-    graph.create_branch("side")
+    graph.branches.create("side")
     file = wanted(SCHEMA.replace("age: I32?", 'years: I32? @rename_from("age")'))
     assert inline("schema", "apply", "g", "--schema", file, "--branch", "side").code == 0
     assert "years" in inline("schema", "show", "g", "--branch", "side").out

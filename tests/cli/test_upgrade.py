@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.catalog.migrations.old import old_graph
 from tests.cli.conftest import Program
 from tests.graphs import files_below, people_graph
-from tests.migrations.old import old_graph
 
 
 def test_upgrade_says_what_it_would_do_on_every_branch_and_changes_nothing(

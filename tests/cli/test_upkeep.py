@@ -45,7 +45,7 @@ def test_cleanup_prints_what_would_go_and_removes_it_when_confirmed(
 ) -> None:
     monkeypatch.setenv("OMNIGRAPH_READER_GRACE_SECONDS", "0")
     graph = people_graph(tmp_path / "g")
-    first = graph.commits()[-2].commit_id
+    first = graph.history.commits()[-2].commit_id
     assert inline("cleanup", str(tmp_path / "g")).code == 1
     refused = inline("cleanup", str(tmp_path / "g"), "--older-than", "7 years")
     assert refused.code == 1
@@ -105,7 +105,7 @@ def test_backup_and_clone_say_what_they_copied(inline: Program, tmp_path: Path) 
     graph = people_graph(tmp_path / "g")
     where, backup = str(tmp_path / "g"), str(tmp_path / "backup")
     first = inline("backup", backup, "--uri", where, "--json").json
-    assert first["graph_commit_id"] == graph.commits()[0].commit_id
+    assert first["graph_commit_id"] == graph.history.commits()[0].commit_id
     assert first["files_there"] == 0
     assert "copied 0 files" in inline("backup", backup, "--uri", where).out
     assert inline("clone", str(tmp_path / "c"), "--uri", backup).code == 0

@@ -39,7 +39,7 @@ class TestInit:
         done = omnigraph("init", "--schema", schema, "new dir/my graph")
         where = tmp_path / "new dir" / "my graph"
         assert (done.code, done.out, done.err) == (0, f"initialized {where}\n", "")
-        assert [c.kind for c in engine.open(where, read_only=True).commits()] == ["init"]
+        assert [c.kind for c in engine.open(where, read_only=True).history.commits()] == ["init"]
 
     def test_its_json_is_the_place_and_the_first_commit(
         self, omnigraph: Program, tmp_path: Path, schema: str
@@ -153,7 +153,7 @@ class TestCommit:
 
     def test_list_as_json_is_the_wire_form(self, omnigraph: Program, people: Path) -> None:
         done = omnigraph("commit", "list", "--json", "--limit", "2", str(people))
-        commits = engine.open(people, read_only=True).commits()
+        commits = engine.open(people, read_only=True).history.commits()
         assert done.json == {"commits": [commit.to_json() for commit in commits[:2]]}
         assert list(done.json["commits"][0])[:7] == COMMIT_FIELDS
 
@@ -179,7 +179,7 @@ class TestCommit:
         assert (done.code, done.out, done.err) == (0, "", "")
 
     def test_show_prints_one_commit(self, omnigraph: Program, people: Path) -> None:
-        commit = engine.open(people, read_only=True).commits()[1]
+        commit = engine.open(people, read_only=True).history.commits()[1]
         done = omnigraph("commit", "show", commit.commit_id, "--uri", str(people))
         assert (done.code, done.err) == (0, "")
         shown = dict(line.split(": ", 1) for line in done.out.splitlines())
@@ -188,7 +188,7 @@ class TestCommit:
         assert shown["actor"].strip() == "tester"
 
     def test_show_as_json_is_the_wire_form(self, inline: Program, people: Path) -> None:
-        commit = engine.open(people, read_only=True).commits()[1]
+        commit = engine.open(people, read_only=True).history.commits()[1]
         done = inline("commit", "show", commit.commit_id, "--uri", str(people), "--json")
         assert done.json == commit.to_json()
 
@@ -220,7 +220,7 @@ class TestBranch:
         assert (done.code, done.err) == (0, "")
         uri = str(tmp_path / "g")
         assert done.json == {"uri": uri, "from": "a/b", "name": "c", "actor_id": "me"}
-        assert sorted(engine.open(tmp_path / "g").branches()) == ["a/b", "c", "main"]
+        assert sorted(engine.open(tmp_path / "g").branches.list()) == ["a/b", "c", "main"]
 
     @pytest.mark.parametrize(
         ("arguments", "code"),

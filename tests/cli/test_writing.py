@@ -31,7 +31,7 @@ def test_load_checks_everything_and_is_one_commit(
     assert done.err == f"omnigraph load → {graph} (direct, local)\n"
     assert list(done.json)[:5] == ["uri", "branch", "base_branch", "branch_created", "mode"]
     assert done.json["nodes"] == [{"name": "City", "entities_loaded": 1}]
-    newest = engine.open(graph, read_only=True).commits()[0]
+    newest = engine.open(graph, read_only=True).history.commits()[0]
     assert done.json["commit"] == newest.to_json()
     assert (newest.message, newest.actor, dict(newest.metadata)) == (
         "cities",

@@ -1,4 +1,4 @@
-"""The evaluator on images alone: order, bounds, and both directions of every end."""
+"""The constraint evaluator on images: order of violations, bounds, both ends of edges."""
 
 from __future__ import annotations
 
@@ -149,6 +149,6 @@ def test_rows_without_a_required_value_end_the_evaluation(schema: AcceptedSchema
     assert not isinstance(caught.value, ConstraintViolation)
 
 
-def test_of_rows_with_one_id_the_last_is_kept_in_place() -> None:
+def test_the_last_row_of_an_id_is_kept_in_place() -> None:
     rows = pa.table({"id": ["a", "b", "a", "c", "b"], "n": [1, 2, 3, 4, 5]})
     assert last_per_id(rows).to_pydict() == {"id": ["a", "c", "b"], "n": [3, 4, 5]}

@@ -1,4 +1,4 @@
-"""Writes numbered notes, each until it is there, while somebody sends SIGINT at any instant.
+"""Writes numbered notes, each until it is committed, while the test sends SIGINT at random times.
 
     python interrupted_worker.py URI COUNT
 
@@ -11,9 +11,11 @@ from __future__ import annotations
 import signal
 import sys
 
+from tests.support.internals import repository_of
+
 import omnigraph
+from omnigraph import Graph
 from omnigraph.catalog.history.commits import find_commit
-from omnigraph.graph.handle import Graph
 from omnigraph.model.outcome import NOTHING
 
 
@@ -35,12 +37,12 @@ def attempt(graph: Graph, number: int) -> bool:
         if "was committed as" in told:
             return True
         commit_id = told.split("whether ")[1].split()[0]
-        return find_commit(graph._repository.main.current(), commit_id) is not None
+        return find_commit(repository_of(graph).main.current(), commit_id) is not None
 
 
 def is_stored(graph: Graph, number: int) -> bool:
     pin = graph.snapshot().pin("node:Note")
-    notes = graph._repository.tables.open(pin.ref).scan(["text"])["text"].to_pylist()
+    notes = repository_of(graph).tables.open(pin.ref).scan(["text"])["text"].to_pylist()
     return str(number) in notes
 
 

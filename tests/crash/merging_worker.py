@@ -1,4 +1,4 @@
-"""One process of ``test_merging.py``: works on its branch, merges into main, and tells.
+"""One process of ``test_merging.py``: writes to its branch, merges into main, and reports.
 
 Every line of its ledger was written after the call it speaks of had returned.
 """
@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import Conflict, RecoveryRequired
-from omnigraph.graph.handle import Graph
 
 
 def work(uri: str, branch: str, ledger: Path, seed: int) -> None:

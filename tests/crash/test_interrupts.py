@@ -1,4 +1,4 @@
-"""Ctrl-C at any instant: writers interrupted again and again lose nothing and double nothing.
+"""SIGINT at random times: interrupted writers lose and duplicate nothing.
 
 ``OMNIGRAPH_TEST_INTERRUPTS`` is the number of writes (default 30), each interrupted at a random
 instant until it gets through; 1,000 take about five minutes.
@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.support.children import child_environment
+from tests.support.internals import repository_of
 from tests.support.promises import Expected, audited_operations, broken_promises
 
 import omnigraph
@@ -56,8 +57,8 @@ def test_W_2_random_interrupts_neither_lose_nor_double_a_write(tmp_path: Path) -
         assert "KeyboardInterrupt" in problems, problems
     graph = omnigraph.open(uri)
     pin = graph.snapshot().pin("node:Note")
-    stored = Counter(graph._repository.tables.open(pin.ref).scan(["text"])["text"].to_pylist())
+    stored = Counter(repository_of(graph).tables.open(pin.ref).scan(["text"])["text"].to_pylist())
     assert sent >= WRITES // 2
     assert stored == Counter(map(str, range(WRITES)))
     assert broken_promises(uri, Expected(recovered=frozenset(audited_operations(uri)))) == []
-    assert graph.check().findings == []
+    assert graph.maintenance.check().findings == []

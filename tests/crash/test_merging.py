@@ -15,7 +15,7 @@ from tests.support.crash_writers import ids, make_graph
 from tests.support.promises import Expected, broken_promises
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 
 LEASE_S = 5.0
 PROGRESS_S_MAX = 120.0
@@ -74,7 +74,7 @@ def run(room: Path, *, branches: int, kills: int, seed: int) -> list[Worker]:
     graph = make_graph(uri)
     workers = [Worker(f"work{n}", room / f"ledger{n}") for n in range(branches)]
     for worker in workers:
-        graph.create_branch(worker.branch)
+        graph.branches.create(worker.branch)
         worker.start(uri)
     try:
         for _ in range(kills):
@@ -110,7 +110,7 @@ def check(room: Path, workers: list[Worker]) -> int:
             w.insert("City", {"name": f"last of {worker.branch}"})
         assert graph.merge(worker.branch, delete_branch=True).branch_deleted
         assert set(worker.told("wrote")) <= ids(graph, "node:Person")
-    assert graph.branches() == ["main"]
+    assert graph.branches.list() == ["main"]
     # Audit rows may speak of commits that went away with their branch.
     assert [w for w in wrong_with(graph) if not w.startswith("operation ")] == []
     return merges
@@ -118,7 +118,7 @@ def check(room: Path, workers: list[Worker]) -> int:
 
 def wrong_with(graph: Graph) -> list[str]:
     """The promises; how many writes were recovered is not known from outside."""
-    recovered = frozenset(row["operation_id"] for row in graph.recoveries())
+    recovered = frozenset(row["operation_id"] for row in graph.maintenance.recoveries())
     return broken_promises(graph.uri, Expected(recovered=recovered))
 
 

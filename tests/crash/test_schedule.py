@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.schedule import Plan, Run, Schedule
 
-from omnigraph.transaction.ownership import LEASE_S_DEFAULT
+from omnigraph.settings import LimitSettings
 
 LONG_SEED = 20261
 S3_SEED = 20262
@@ -49,7 +49,7 @@ def test_three_hundred_kills_and_twenty_thousand_operations_lose_nothing(
 def test_sixty_kills_on_the_s3_server_lose_nothing(
     bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = Plan(S3_SEED, kills=60, operations=600, lease_s=LEASE_S_DEFAULT, alive_s_max=6)
+    plan = Plan(S3_SEED, kills=60, operations=600, lease_s=LimitSettings().lease_s, alive_s_max=6)
     result = run(plan, f"{bucket}/g", tmp_path / "ledgers", capsys)
     assert result.violations == []
     assert result.kills >= 60

@@ -15,7 +15,6 @@ from tests.support.crash_writers import make_graph, rows
 from tests.support.promises import Expected, broken_promises
 
 import omnigraph
-from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
 
 SECONDS = float(os.environ.get("OMNIGRAPH_UPKEEP_SECONDS", "600"))
 ENDING_S_MAX = 120.0
@@ -28,8 +27,8 @@ def test_writers_and_readers_keep_working_while_a_graph_is_maintained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph = make_graph(str(tmp_path / "g"))
-    graph.create_branch("side")
-    environment = child_environment(**{READER_GRACE_VARIABLE: READER_GRACE_S})
+    graph.branches.create("side")
+    environment = child_environment(OMNIGRAPH_READER_GRACE_SECONDS=READER_GRACE_S)
     children = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.crash.upkeep_worker", graph.uri, name, str(SECONDS)],
@@ -56,6 +55,8 @@ def test_writers_and_readers_keep_working_while_a_graph_is_maintained(
             expected |= one["model"][branch]
         people = {row["id"]: row["age"] for row in rows(fresh, "node:Person", branch)}
         assert {name: age for name, age in people.items() if name.startswith("write.")} == expected
-    assert fresh.check().findings == []
-    undone = frozenset(one["operation_id"] for one in fresh.recoveries())  # and tried again
+    assert fresh.maintenance.check().findings == []
+    undone = frozenset(
+        one["operation_id"] for one in fresh.maintenance.recoveries()
+    )  # and tried again
     assert broken_promises(graph.uri, Expected(recovered=undone)) == []

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import Conflict, OmnigraphError, RecoveryRequired
-from omnigraph.graph.handle import Graph
 
 BRANCHES = ("main", "side")
 KEEP = 3
@@ -69,7 +69,7 @@ class Worker:
         branch = self.rng.choice(BRANCHES)
         at = None
         if self.rng.random() < 0.5:
-            at = self.rng.choice(self.graph.commits(branch, limit=KEEP)).commit_id
+            at = self.rng.choice(self.graph.history.commits(branch, limit=KEEP)).commit_id
         rows = self.graph.query(QUERY, at=at, branch=None if at else branch).rows()
         torn = [row for row in rows if row["p.age"] != row["c.size"] and "-" in row["p.name"]]
         assert not torn, f"{branch} at {at}: {torn}"
@@ -79,17 +79,21 @@ class Worker:
         if self.rng.random() < 0.3:
             self._drop(branch)
         if self.rng.random() < 0.5:
-            self.graph.build_indexes(branch)
+            self.graph.maintenance.build_indexes(branch)
         else:
-            self.graph.optimize(branch)
+            self.graph.maintenance.optimize(branch)
 
     def _drop(self, branch: str) -> None:
-        found = [i for i in self.graph.indexes(branch) if i.type_key == "node:Person" and i.parts]
+        found = [
+            i
+            for i in self.graph.maintenance.indexes(branch)
+            if i.type_key == "node:Person" and i.parts
+        ]
         if any(i.property == "name" and i.state != "inherited" for i in found):
-            self.graph.drop_indexes("node:Person", "name", branch)
+            self.graph.maintenance.drop_indexes("node:Person", "name", branch)
 
     def cleanup(self) -> None:
-        report = self.graph.cleanup(keep=KEEP, confirm=True)
+        report = self.graph.maintenance.cleanup(keep=KEEP, confirm=True)
         wrong = [one for one in report.datasets if one.error]
         assert not wrong, wrong
 

@@ -18,7 +18,7 @@ PART = re.compile(
 
 
 def regenerate(text: str) -> str:
-    """A page with its generated parts brought up to date."""
+    """A page with its generated parts regenerated."""
 
     def fill(match: re.Match[str]) -> str:
         content: str = getattr(import_module(match[2]), match[3])()

@@ -1,4 +1,4 @@
-"""The generated parts of ``docs/reference``: every command, every error."""
+"""The generated parts of ``docs/reference``: every command, every error, every setting."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import omnigraph
 from omnigraph.cli.application import NOUNS, load_command
 from omnigraph.errors import OmnigraphError
+from omnigraph.settings import EnvironmentVariable, described
 
 
 def commands() -> str:
@@ -52,3 +53,15 @@ def error_classes() -> Iterator[type[OmnigraphError]]:
         if kind.__module__.startswith("omnigraph."):
             yield kind
         waiting.extend(kind.__subclasses__())
+
+
+def settings() -> str:
+    """A row per setting."""
+    head = ["| variable | field | default | value | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *(_setting(name, found) for name, found in described())])
+
+
+def _setting(field: str, variable: EnvironmentVariable) -> str:
+    names = " or ".join(f"`{name}`" for name in variable.names)
+    cells = (names, f"`{field}`", variable.default, variable.allowed, variable.meaning)
+    return f"| {' | '.join(cells)} |"

@@ -66,8 +66,8 @@ def _state(where: Path) -> dict[str, tuple[int, bytes]]:
     """How many commits each branch has, and everything in it."""
     graph = omnigraph.open(where / "people")
     return {
-        name: (len(graph.commits(name)), b"".join(graph.export(branch=name)))
-        for name in graph.branches()
+        name: (len(graph.history.commits(name)), b"".join(graph.export(branch=name)))
+        for name in graph.branches.list()
     }
 
 

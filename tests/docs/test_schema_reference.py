@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 from tests.docs.generate import DOCS
-from tests.schema.support import accept, codes
+from tests.lang.schema.support import accept, codes
 
 from omnigraph.lang.schema.annotations import ONCE
 from omnigraph.lang.schema.change.steps import StepKind

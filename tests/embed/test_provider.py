@@ -1,24 +1,29 @@
-"""Embedding providers: the mock to the bit, HTTP ones against a local server."""
+"""Embedding providers: the mock bit by bit, HTTP providers against a local server."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from omnigraph.embed import Embedder
-from omnigraph.embed.http import GeminiProvider, OpenAIProvider, Patience
+from omnigraph.embed.configured import configured_provider
+from omnigraph.embed.http import GeminiProvider, OpenAIProvider, RequestPolicy
 from omnigraph.embed.mock import MockProvider, fnv1a
-from omnigraph.embed.settings import embedder_from_environment, provider_from
+from omnigraph.embed.provider import Provider
 from omnigraph.errors import EmbeddingFailure
+from omnigraph.settings import EmbedSettings, Settings
+
+POLICY = RequestPolicy.of(EmbedSettings())
 
 
 class Server:
-    """Answers from a list, one answer per request, and remembers what was asked."""
+    """An HTTP server with a list of responses; records the requests."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, Any]] = []
@@ -58,8 +63,8 @@ def server() -> Iterator[Server]:
     found.close()
 
 
-def _patience(pauses: list[float], **options: Any) -> Patience:
-    return Patience(sleep=pauses.append, **options)
+def _policy(pauses: list[float], **options: Any) -> RequestPolicy:
+    return replace(POLICY, sleep=pauses.append, **options)
 
 
 def test_Q_83_the_mock_follows_the_published_algorithm() -> None:
@@ -79,7 +84,7 @@ def test_Q_83_the_mock_follows_the_published_algorithm() -> None:
 
 def test_openai_gets_the_text_the_width_and_the_key(server: Server) -> None:
     server.answers = [(200, {"data": [{"embedding": [3.0, 4.0]}]})]
-    provider = OpenAIProvider(server.url, "m-1", "secret")
+    provider = OpenAIProvider(server.url, "m-1", "secret", POLICY)
     assert Embedder(provider).embed("hello", 2) == pytest.approx((0.6, 0.8))
     path, headers, body = server.requests[0]
     assert path == "/v1/embeddings"
@@ -91,9 +96,9 @@ def test_openai_gets_the_text_the_width_and_the_key(server: Server) -> None:
 @pytest.mark.parametrize(
     ("task", "word"), [("query", "RETRIEVAL_QUERY"), ("document", "RETRIEVAL_DOCUMENT")]
 )
-def test_gemini_is_told_what_the_text_is(server: Server, task: Any, word: str) -> None:
+def test_gemini_receives_the_task_type(server: Server, task: Any, word: str) -> None:
     server.answers = [(200, {"embedding": {"values": [0, 2]}})]
-    provider = GeminiProvider(server.url, "g-2", "secret")
+    provider = GeminiProvider(server.url, "g-2", "secret", POLICY)
     assert Embedder(provider).embed("hello", 2, task=task) == (0.0, 1.0)
     path, headers, body = server.requests[0]
     assert path == "/v1/models/g-2:embedContent"
@@ -106,7 +111,7 @@ def test_gemini_is_told_what_the_text_is(server: Server, task: Any, word: str) -
 def test_too_many_requests_and_server_errors_are_tried_again(server: Server) -> None:
     pauses: list[float] = []
     server.answers = [(429, {}), (503, {}), (200, {"data": [{"embedding": [1, 0]}]})]
-    provider = OpenAIProvider(server.url, "m", "k", _patience(pauses, backoff_ms=100))
+    provider = OpenAIProvider(server.url, "m", "k", _policy(pauses, backoff_ms=100))
     assert Embedder(provider).embed("x", 2) == (1.0, 0.0)
     assert pauses == [0.1, 0.2]
 
@@ -114,7 +119,7 @@ def test_too_many_requests_and_server_errors_are_tried_again(server: Server) -> 
 def test_attempts_come_to_an_end(server: Server) -> None:
     pauses: list[float] = []
     server.answers = [(500, {})] * 2
-    provider = OpenAIProvider(server.url, "m", "k", _patience(pauses, attempts=2))
+    provider = OpenAIProvider(server.url, "m", "k", _policy(pauses, attempts=2))
     with pytest.raises(EmbeddingFailure, match="after 2 attempts") as failed:
         provider.embed("x", 2, "query")
     assert failed.value.details["attempts"] == 2
@@ -122,23 +127,23 @@ def test_attempts_come_to_an_end(server: Server) -> None:
 
 def test_a_deadline_ends_them_earlier(server: Server) -> None:
     server.answers = [(500, {})]
-    patience = _patience([], attempts=9, backoff_ms=500, deadline_ms=400)
+    policy = _policy([], attempts=9, backoff_ms=500, deadline_ms=400)
     with pytest.raises(EmbeddingFailure, match="after 1 attempts"):
-        OpenAIProvider(server.url, "m", "k", patience).embed("x", 2, "query")
+        OpenAIProvider(server.url, "m", "k", policy).embed("x", 2, "query")
 
 
 def test_a_wrong_request_is_not_tried_again(server: Server) -> None:
     server.answers = [(401, {"error": "no"})]
     with pytest.raises(EmbeddingFailure, match="HTTP 401"):
-        OpenAIProvider(server.url, "m", "k").embed("x", 2, "query")
+        OpenAIProvider(server.url, "m", "k", POLICY).embed("x", 2, "query")
     assert len(server.requests) == 1
 
 
-def test_nobody_there_is_tried_again() -> None:
+def test_a_refused_connection_is_retried() -> None:
     pauses: list[float] = []
-    patience = _patience(pauses, attempts=3, timeout_ms=200)
+    policy = _policy(pauses, attempts=3, timeout_ms=200)
     with pytest.raises(EmbeddingFailure, match="after 3 attempts"):
-        OpenAIProvider("http://127.0.0.1:9", "m", "k", patience).embed("x", 2, "query")
+        OpenAIProvider("http://127.0.0.1:9", "m", "k", policy).embed("x", 2, "query")
     assert len(pauses) == 2
 
 
@@ -149,7 +154,7 @@ def test_nobody_there_is_tried_again() -> None:
 def test_an_answer_without_a_vector_is_an_error(server: Server, answer: Any) -> None:
     server.answers = [(200, answer)]
     with pytest.raises(EmbeddingFailure):
-        OpenAIProvider(server.url, "m", "k").embed("x", 2, "query")
+        OpenAIProvider(server.url, "m", "k", POLICY).embed("x", 2, "query")
 
 
 @pytest.mark.parametrize("numbers", [[1.0], [0.0, 0.0], [float("inf"), 1.0], [1e39, 1.0]])
@@ -172,21 +177,25 @@ def test_Q_82_the_model_has_to_be_the_recorded_one() -> None:
     assert failed.value.details == {"expected_model": "m-2", "actual_model": "m-1"}
 
 
-def test_a_repeated_text_is_not_asked_for_again(server: Server) -> None:
+def test_a_repeated_text_is_cached(server: Server) -> None:
     server.answers = [(200, {"data": [{"embedding": [1, 0]}]})]
-    embedder = Embedder(OpenAIProvider(server.url, "m", "k"))
+    embedder = Embedder(OpenAIProvider(server.url, "m", "k", POLICY))
     assert embedder.embed("x", 2) == embedder.embed("x", 2)
     assert len(server.requests) == 1
+
+
+def provider_from(environment: dict[str, str]) -> Provider:
+    return configured_provider(Settings.from_environment(environment).embed)
 
 
 def test_the_environment_names_the_provider() -> None:
     openai = provider_from(
         {"OMNIGRAPH_EMBED_PROVIDER": "openai", "OPENAI_API_KEY": "k", "OMNIGRAPH_EMBED_MODEL": "m"}
     )
-    assert openai == OpenAIProvider("https://api.openai.com/v1", "m", "k", kind="openai")
+    assert openai == OpenAIProvider("https://api.openai.com/v1", "m", "k", POLICY, kind="openai")
     router = provider_from({"OPENROUTER_API_KEY": "a", "OPENAI_API_KEY": "b"})
     assert router == OpenAIProvider(
-        "https://openrouter.ai/api/v1", "openai/text-embedding-3-large", "a"
+        "https://openrouter.ai/api/v1", "openai/text-embedding-3-large", "a", POLICY
     )
     gemini = provider_from({"OMNIGRAPH_EMBED_PROVIDER": "gemini", "GEMINI_API_KEY": "k"})
     assert isinstance(gemini, GeminiProvider)
@@ -205,12 +214,11 @@ def test_the_mock_can_be_forced(caplog: pytest.LogCaptureFixture) -> None:
     [
         ({}, "OPENROUTER_API_KEY"),
         ({"OMNIGRAPH_EMBED_PROVIDER": "gemini"}, "GEMINI_API_KEY"),
-        ({"OMNIGRAPH_EMBED_PROVIDER": "acme"}, "openai-compatible"),
-        ({"OPENAI_API_KEY": "k", "OMNIGRAPH_EMBED_RETRY_ATTEMPTS": "0"}, "at least 1"),
-        ({"OPENAI_API_KEY": "k", "OMNIGRAPH_EMBED_DEADLINE_MS": "soon"}, "at least 0"),
     ],
 )
-def test_settings_that_cannot_work_say_what_to_set(environment: dict[str, str], word: str) -> None:
+def test_a_provider_without_its_key_says_what_to_set(
+    environment: dict[str, str], word: str
+) -> None:
     with pytest.raises(EmbeddingFailure) as failed:
-        embedder_from_environment(environment)
+        provider_from(environment)
     assert word in failed.value.remedy

@@ -138,8 +138,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     files(tmp_path / "sandbox")
     monkeypatch.chdir(tmp_path / "sandbox")
     monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("OMNIGRAPH_SPARK_MASTER", "local[2]")  # --master sets it for the process
-    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", lambda progress=None: InlineTasks())
+    monkeypatch.setattr("omnigraph.spark.engine_choice.start_tasks", lambda *_: InlineTasks())
 
     def hangs(*_: object) -> None:
         raise TimeoutError("the command hangs")
@@ -152,7 +151,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def template(tmp_path: Path) -> Path:
     graph = people_graph(tmp_path / "template")
-    graph.create_branch("dev")
+    graph.branches.create("dev")
     with graph.write("dev") as w:
         w.insert("City", {"name": "Rome"})
     return tmp_path / "template"

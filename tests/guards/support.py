@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from tests.support.stores import open_tables
 
 from omnigraph.storage.lance.arrow_schema import PRIMARY_KEY
 from omnigraph.storage.lance.staging import rows as staging
 from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.lance.tables import OPERATION_PROPERTY, PinnedTable, StagedWrite, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects.obstore_store import open_objects
 
 PATH = "nodes/guarded"
 TYPE = "node:Guarded"
@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
 def new_store(directory: Path) -> TableStore:
     """A table store on local disk; a store opened twice stands for two processes."""
     location = parse_location(directory)
-    return TableStore(location, open_objects(location))
+    return open_tables(location)
 
 
 def rows(ids: Sequence[str], n: int = 0) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Physical branches of a table: datasets of their own that share files with what they forked."""
+"""Physical branches of a table: separate datasets that share files with their source."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.guards.support import (
     several_fragments,
     upsert,
 )
+from tests.support.stores import open_tables
 
 from omnigraph.errors import CorruptData, GraphMoved
 from omnigraph.storage.lance.files.relocation import relocated
@@ -36,7 +37,7 @@ def test_opening_the_tree_path_equals_checking_out_the_branch(store: TableStore)
     root = lance.dataset(str(Path(store.location.path, PATH)))
 
     checked_out = root.checkout_version(("01BRANCH", branch.ref.version))
-    opened = TableStore(store.location, store.objects).open(branch.ref).dataset
+    opened = open_tables(store.location, store.objects).open(branch.ref).dataset
 
     assert opened.version == checked_out.version == branch.ref.version
     columns = ["id", "n", "_rowid", "_row_created_at_version"]
@@ -68,7 +69,7 @@ def test_a_branch_may_be_forked_from_a_branch(store: TableStore) -> None:
     assert content(second) == {"a": 1, "b": 2, "c": 0, "d": 0, "e": 0, "x": 2, "y": 2}
     assert content(first) == {"a": 1, "b": 0, "c": 0, "d": 0, "e": 0}
     for table in (first, second, third):
-        fresh = TableStore(store.location, store.objects).open(table.ref)
+        fresh = open_tables(store.location, store.objects).open(table.ref)
         assert content(fresh) == content(table)
         fresh.dataset.validate()
 

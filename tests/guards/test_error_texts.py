@@ -1,4 +1,4 @@
-"""The words by which ``storage/lance/errors.py`` recognises what Lance raises untyped.
+"""The texts by which ``storage/lance/errors.py`` recognises Lance's untyped errors.
 
 Every failure here is a real one: files that are missing, damaged, forbidden or too large, and a
 store that answers so. What is asserted is the type that the rest of the program sees.
@@ -33,6 +33,7 @@ from tests.guards.support import (
     staged_by_hand,
 )
 from tests.support.s3server import S3Fault, S3Server
+from tests.support.stores import open_tables
 
 from omnigraph.errors import CorruptData, OmnigraphError, PermissionDenied, StorageFailure
 from omnigraph.storage.lance.errors import (
@@ -46,11 +47,10 @@ from omnigraph.storage.lance.errors import (
 from omnigraph.storage.lance.staging import rows as staging
 from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects.obstore_store import open_objects
 
 
 def reopened(store: TableStore) -> TableStore:
-    return TableStore(store.location, store.objects)
+    return open_tables(store.location, store.objects)
 
 
 def version_file(store: TableStore, table: PinnedTable) -> Path:
@@ -246,7 +246,7 @@ def test_messages_do_not_show_lances_source(store: TableStore) -> None:
 
 def _on_s3(uri: str) -> TableStore:
     location = parse_location(uri)
-    return TableStore(location, open_objects(location))
+    return open_tables(location)
 
 
 _CHILD = """

@@ -1,4 +1,4 @@
-"""Indexes answer from what is stored now, whatever happened since they were built."""
+"""Stale indexes return current rows."""
 
 from __future__ import annotations
 

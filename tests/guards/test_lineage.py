@@ -1,4 +1,4 @@
-"""Where a fork began, and where a row is: read from what Lance writes down.
+"""Fork points and row addresses, read from Lance's files.
 
 Depends on it: ``storage.delta`` and ``storage.places``.
 """

@@ -1,4 +1,4 @@
-"""What format upgrades rely on: changes of a table's metadata, and what they exclude."""
+"""Metadata changes of a table, on which format upgrades rely, and their conflicts."""
 
 from __future__ import annotations
 

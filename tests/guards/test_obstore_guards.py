@@ -1,4 +1,4 @@
-"""What the object adapter relies on in obstore, pinned: an upgrade turns red instead of wrong.
+"""Pins the behaviour of obstore that the object adapter relies on.
 
 Some of these guard texts, because obstore leaves the error untyped; some guard traps that the
 adapter works around, so that the work-around goes when the trap does.

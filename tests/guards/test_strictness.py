@@ -1,4 +1,4 @@
-"""Of two writers that staged on the same version exactly one lands, at pinned + 1.
+"""Of two writers that staged on one version exactly one commits, at pinned + 1.
 
 Depends on it: everything. ``storage/lance/staging/rows.py`` builds the transactions, and
 ``TableStore.commit`` trusts Lance to refuse the second one; unique ids, endpoints and row counts
@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 from tests.guards.support import SHAPES, TYPE, content, insert, properties, rows
+from tests.support.stores import open_tables
 
 from omnigraph.storage.lance.errors import CommitRefused
 from omnigraph.storage.lance.staging import rows as staging
@@ -159,4 +160,4 @@ def test_committing_the_same_staged_write_twice_lands_once(store: TableStore, ki
 
 
 def _reopened(store: TableStore, table: PinnedTable) -> PinnedTable:
-    return TableStore(store.location, store.objects).open(table.ref)
+    return open_tables(store.location, store.objects).open(table.ref)

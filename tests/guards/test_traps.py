@@ -1,4 +1,4 @@
-"""Calls that look right and silently lose or double data. The engine never makes them.
+"""Lance calls that silently lose or duplicate data, which the engine never makes.
 
 Each test shows the trap itself, so that nobody simplifies the code back into it. When one of these
 fails after an upgrade, Lance has repaired something and the code around it may become simpler.
@@ -25,6 +25,7 @@ from tests.guards.support import (
     several_fragments,
     staged_by_hand,
 )
+from tests.support.stores import open_tables
 
 from omnigraph.errors import Drift, KeyConflict
 from omnigraph.storage.lance.errors import CommitRefused
@@ -199,5 +200,5 @@ def _written(table: PinnedTable, ids: list[str]) -> list[Any]:
 
 
 def _ids(store: TableStore) -> list[str]:
-    found = TableStore(store.location, store.objects).open_newest(PATH).scan(["id"])
+    found = open_tables(store.location, store.objects).open_newest(PATH).scan(["id"])
     return sorted(found["id"].to_pylist())

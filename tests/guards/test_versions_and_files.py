@@ -26,6 +26,7 @@ from tests.guards.support import (
     staged_by_hand,
 )
 from tests.support.s3server import S3Server
+from tests.support.stores import open_tables
 
 from omnigraph.storage.lance.errors import TableExists
 from omnigraph.storage.lance.staging import rows as staging
@@ -33,7 +34,6 @@ from omnigraph.storage.lance.staging.compaction import stage_compaction
 from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_drop_indexes, stage_indexes
 from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects.obstore_store import open_objects
 
 CREATORS = 8
 CREATIONS = 10
@@ -74,7 +74,7 @@ def test_the_version_hint_is_only_a_hint(store: TableStore, hint: str | None) ->
     else:
         path.write_text(hint)
 
-    fresh = TableStore(store.location, store.objects)
+    fresh = open_tables(store.location, store.objects)
     assert fresh.open_newest(PATH).ref == table.ref
     assert insert(fresh, fresh.open_newest(PATH), ["x"]).ref.version == table.ref.version + 1
 
@@ -90,7 +90,7 @@ def test_a_commit_leaves_older_handles_as_they_were(store: TableStore) -> None:
     store.commit(compaction)
 
     assert table.dataset.version == table.ref.version
-    assert content(table) == content(TableStore(store.location, store.objects).open(table.ref))
+    assert content(table) == content(open_tables(store.location, store.objects).open(table.ref))
     assert content(table) == before
 
 
@@ -112,7 +112,7 @@ def test_every_kind_of_write_leaves_its_uuid_and_operation(store: TableStore) ->
         staged = stage(table, properties(f"operation-{number}"))
         assert staged is not None
         table = store.commit(staged)
-        made = TableStore(store.location, store.objects).transaction(table.ref)
+        made = open_tables(store.location, store.objects).transaction(table.ref)
         assert (made.uuid, made.operation) == (staged.uuid, f"operation-{number}")
         assert table.ref.version == staged.ref.version + 1
 
@@ -149,7 +149,7 @@ def test_opening_a_version_lists_nothing(s3: S3Server, monkeypatch: pytest.Monke
 
     for ref in (table.ref, branch.ref):
         s3.reset()
-        opened = TableStore(store.location, store.objects).open(ref)
+        opened = open_tables(store.location, store.objects).open(ref)
         assert opened.ref == ref
         assert "LIST" not in s3.counts()
         s3.reset()
@@ -157,7 +157,7 @@ def test_opening_a_version_lists_nothing(s3: S3Server, monkeypatch: pytest.Monke
         assert s3.counts() == {"HEAD": 1}
 
     s3.reset()
-    TableStore(store.location, store.objects).open_newest(PATH)
+    open_tables(store.location, store.objects).open_newest(PATH)
     assert s3.counts()["LIST"] == 1
 
 
@@ -167,7 +167,7 @@ def test_a_transaction_file_is_not_needed_to_read_a_version(store: TableStore) -
     for path in Path(store.location.path, PATH, "_transactions").iterdir():
         path.unlink()
 
-    fresh = TableStore(store.location, store.objects)
+    fresh = open_tables(store.location, store.objects)
     assert content(fresh.open(table.ref)) == content(table)
     assert fresh.transaction(table.ref).operation == "guard"  # the version itself carries it
 
@@ -179,7 +179,7 @@ def test_uuid_and_properties_survive_a_rebase(store: TableStore) -> None:
     insert(store, table, ["in between"])
     landed = store.commit_rebasing(build)
 
-    made = TableStore(store.location, store.objects).transaction(landed.ref)
+    made = open_tables(store.location, store.objects).transaction(landed.ref)
     assert (made.uuid, made.operation) == (build.uuid, "late build")
     assert landed.dataset.read_transaction(landed.ref.version).read_version == table.ref.version
 
@@ -199,14 +199,14 @@ def test_a_zero_row_overwrite_keeps_schema_and_stable_row_ids(store: TableStore)
 def test_creating_a_table_needs_no_directory(store: TableStore) -> None:
     """``create`` makes what it needs, and an empty table is a table."""
     table = create(store, "nodes/some/where")
-    assert TableStore(store.location, store.objects).open(table.ref).rows == 0
+    assert open_tables(store.location, store.objects).open(table.ref).rows == 0
 
 
 def _race_to_create(store: TableStore) -> None:
     barrier = threading.Barrier(CREATORS)
 
     def attempt(number: int) -> list[PinnedTable | None]:
-        own = TableStore(store.location, store.objects)
+        own = open_tables(store.location, store.objects)
         made: list[PinnedTable | None] = []
         for creation in range(CREATIONS):
             barrier.wait(60)
@@ -222,7 +222,7 @@ def _race_to_create(store: TableStore) -> None:
     for creation in range(CREATIONS):
         winners = [n for n, made in enumerate(results) if made[creation] is not None]
         assert len(winners) == 1, f"creation {creation} had the winners {winners}"
-        found = TableStore(store.location, store.objects).open_newest(f"nodes/{creation}")
+        found = open_tables(store.location, store.objects).open_newest(f"nodes/{creation}")
         assert found.ref.version == 1
         assert store.transaction(found.ref).operation == str(winners[0])
 
@@ -231,4 +231,4 @@ def _s3_store(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> TableStore:
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
     location = parse_location(f"{s3.create_bucket('guards')}/{uuid.uuid4().hex}")
-    return TableStore(location, open_objects(location))
+    return open_tables(location)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from tests.graphs import people_graph
 
 CASES = Path(__file__).parent.parent / "cases"

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import ConstraintViolation, EntityNotFound, MergeConflicts
-from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Thing {
@@ -32,12 +32,12 @@ def make(where: Path, seed: int, steps: int) -> Graph:
         step = chance.choices(list(STEPS), weights=list(STEPS.values()))[0]
         with suppress(ConstraintViolation, EntityNotFound, MergeConflicts):
             step(graph, chance)
-    assert graph.check().findings == []
+    assert graph.maintenance.check().findings == []
     return graph
 
 
 def _write(graph: Graph, chance: random.Random) -> None:
-    with graph.write(chance.choice(graph.branches()), message="write") as w:
+    with graph.write(chance.choice(graph.branches.list()), message="write") as w:
         for name in chance.sample(NAMES, chance.randint(1, 3)):
             action = chance.randrange(4)
             if action == 0:
@@ -51,7 +51,7 @@ def _write(graph: Graph, chance: random.Random) -> None:
 
 
 def _connect(graph: Graph, chance: random.Random) -> None:
-    with graph.write(chance.choice(graph.branches())) as w:
+    with graph.write(chance.choice(graph.branches.list())) as w:
         w.replace("Spot", {"name": chance.choice(SPOTS)})
         w.replace("Thing", {"name": chance.choice(NAMES)})
         w.insert_edge("Near", chance.choice(NAMES), chance.choice(SPOTS), {"w": 0.5})
@@ -60,30 +60,30 @@ def _connect(graph: Graph, chance: random.Random) -> None:
 def _overwrite(graph: Graph, chance: random.Random) -> None:
     rows = [{"name": name, "n": chance.randrange(2)} for name in chance.sample(NAMES, 4)]
     graph.load(
-        {"Thing": rows, "Near": []}, mode="overwrite", branch=chance.choice(graph.branches())
+        {"Thing": rows, "Near": []}, mode="overwrite", branch=chance.choice(graph.branches.list())
     )
 
 
 def _merge_load(graph: Graph, chance: random.Random) -> None:
     rows = [{"name": name, "n": chance.randrange(3)} for name in chance.sample(NAMES, 3)]
-    graph.load({"Thing": rows}, mode="merge", branch=chance.choice(graph.branches()))
+    graph.load({"Thing": rows}, mode="merge", branch=chance.choice(graph.branches.list()))
 
 
 def _fork(graph: Graph, chance: random.Random) -> None:
-    if len(graph.branches()) < 4:
+    if len(graph.branches.list()) < 4:
         name = f"b{chance.randrange(1_000_000)}"
-        graph.create_branch(name, chance.choice(graph.branches()))
+        graph.branches.create(name, chance.choice(graph.branches.list()))
 
 
 def _merge(graph: Graph, chance: random.Random) -> None:
-    if len(graph.branches()) > 1:
-        source, target = chance.sample(graph.branches(), 2)
+    if len(graph.branches.list()) > 1:
+        source, target = chance.sample(graph.branches.list(), 2)
         graph.merge(source, target, strategy=chance.choice(["ours", "theirs"]))
 
 
 def _reset(graph: Graph, chance: random.Random) -> None:
-    branch = chance.choice(graph.branches())
-    graph.reset(chance.choice(graph.commits(branch)).commit_id, branch=branch)
+    branch = chance.choice(graph.branches.list())
+    graph.reset(chance.choice(graph.history.commits(branch)).commit_id, branch=branch)
 
 
 STEPS: dict[Callable[[Graph, random.Random], None], int] = {

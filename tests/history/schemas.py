@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from omnigraph import Graph
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.rows import MAIN, Commit, TablePin
 from omnigraph.catalog.schemas import schema_id, schema_row
-from omnigraph.graph.handle import Graph
 from omnigraph.lang.schema import accept_schema
 from omnigraph.model.ids import new_ulid
 from omnigraph.storage.lance.arrow_schema import table_schema

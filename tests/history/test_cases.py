@@ -1,4 +1,4 @@
-"""The cases of tests/cases/history: what commits change, as the feed tells it."""
+"""The cases of tests/cases/history: the changes of commits, as the feed reports them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph.graph.handle import Graph
-from omnigraph.history.changes import Block
+from omnigraph import Graph
+from omnigraph.history.commit_changes import ChangeBlock
 from tests.history.conftest import CASES
 
 
@@ -19,11 +19,11 @@ def _cases() -> list[Any]:
 
 @pytest.mark.parametrize("case", _cases())
 def test_case(case: dict[str, Any], museum: Graph) -> None:
-    loaded = museum.commits(limit=1)[0].commit_id
+    loaded = museum.history.commits(limit=1)[0].commit_id
     for step in case["step"]:
         _run(museum, step)
 
-    page = museum.changes(
+    page = museum.history.changes(
         case.get("feed", "main"), start=f"after:{loaded}", **case.get("filter", {})
     )
 
@@ -34,14 +34,14 @@ def test_case(case: dict[str, Any], museum: Graph) -> None:
         assert found == case["merged"]
     _check_images(case, page.blocks)
     for block in page.blocks:  # the same, asked for by commit
-        same = museum.commit_changes(block.commit.commit_id, **case.get("filter", {}))
+        same = museum.history.commit_changes(block.commit.commit_id, **case.get("filter", {}))
         assert same.block == block
 
 
 def _run(graph: Graph, step: dict[str, Any]) -> None:
     branch = step.get("branch", "main")
     if "fork" in step:
-        graph.create_branch(step["fork"])
+        graph.branches.create(step["fork"])
     elif "merge" in step:
         graph.merge(step["merge"])
     elif "load" in step:
@@ -50,7 +50,7 @@ def _run(graph: Graph, step: dict[str, Any]) -> None:
         graph.mutate(f"query q() {{ {step['mutate']} }}", branch=branch)
 
 
-def _told(block: Block) -> list[str]:
+def _told(block: ChangeBlock) -> list[str]:
     # Identities of types are random: among edges any order of types is right, so sort by name.
     lines = [(c.kind == "edge", c.type_name, c) for c in block.changes]
     ordered = sorted(lines, key=lambda line: line[:2])
@@ -59,7 +59,7 @@ def _told(block: Block) -> list[str]:
     return [f"{c.op} {c.kind} {c.type_name} {c.id}" for _, _, c in ordered]
 
 
-def _check_images(case: dict[str, Any], blocks: list[Block]) -> None:
+def _check_images(case: dict[str, Any], blocks: list[ChangeBlock]) -> None:
     changes = [change for block in blocks for change in block.changes]
     for side in ("before", "after"):
         for name, value in case.get(side, {}).items():

@@ -1,4 +1,4 @@
-"""The log: streaming, pages, filters, and everything that led to a branch."""
+"""The log: streaming, pages, filters, and all ancestors of a head."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from itertools import islice
 
 import pytest
 
+from omnigraph import Graph
 from omnigraph.errors import BranchNotFound, CommitNotFound, InvalidInput, TypeNotFound
-from omnigraph.graph.handle import Graph
-from omnigraph.history.log import LogFilter
 from tests.graphs import repository
 
 
@@ -19,7 +18,7 @@ def write(graph: Graph, name: str, actor: str | None = None, branch: str = "main
 
 
 def messages(graph: Graph, **wanted: object) -> list[str | None]:
-    return [commit.message for commit in graph.commits(**wanted)]  # type: ignore[arg-type]
+    return [commit.message for commit in graph.history.commits(**wanted)]  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -33,19 +32,19 @@ def busy(people: Graph) -> Graph:
 
 
 def test_b11_newest_first_and_the_newest_few(busy: Graph) -> None:
-    every = busy.commits()
+    every = busy.history.commits()
 
     versions = [commit.manifest_version for commit in every]
     assert versions == sorted(versions, key=lambda v: -(v or 0))
-    assert busy.commits(limit=3) == every[:3]
-    assert busy.commits(limit=100) == every
+    assert busy.history.commits(limit=3) == every[:3]
+    assert busy.history.commits(limit=100) == every
 
 
 def test_pages_go_on_after_a_commit(busy: Graph) -> None:
-    every = busy.commits()
-    pages = [busy.commits(limit=3)]
+    every = busy.history.commits()
+    pages = [busy.history.commits(limit=3)]
     while pages[-1]:
-        pages.append(busy.commits(limit=3, after=pages[-1][-1].commit_id))
+        pages.append(busy.history.commits(limit=3, after=pages[-1][-1].commit_id))
 
     assert [commit for page in pages for commit in page] == every
 
@@ -60,17 +59,17 @@ def test_filters(busy: Graph) -> None:
 
 
 def test_filters_by_time(busy: Graph) -> None:
-    every = busy.commits()
+    every = busy.history.commits()
     middle = every[3]
     moment = datetime.fromtimestamp(middle.created_at_us / 1_000_000, UTC).isoformat()
 
-    since, until = busy.commits(since=moment), busy.commits(until=moment)
+    since, until = busy.history.commits(since=moment), busy.history.commits(until=moment)
 
     assert since + until == every
     assert middle in since
 
 
-def test_commits_are_read_as_they_are_asked_for(busy: Graph) -> None:
+def test_commits_are_read_lazily(busy: Graph) -> None:
     view = repository(busy)
     counters = view.tables.counters
     state = view.main.current()
@@ -96,48 +95,48 @@ def test_a_newer_timeline_reads_only_what_is_new(busy: Graph) -> None:
 
 def test_bad_input(busy: Graph) -> None:
     with pytest.raises(CommitNotFound):
-        busy.commits(after="0" * 26)
+        busy.history.commits(after="0" * 26)
     with pytest.raises(InvalidInput, match="not a time"):
-        busy.commits(since="yesterday")
+        busy.history.commits(since="yesterday")
     with pytest.raises(TypeNotFound):
-        busy.commits(types=["Persn"])
+        busy.history.commits(types=["Persn"])
     with pytest.raises(BranchNotFound):
-        busy.commits("nowhere")
+        busy.history.commits("nowhere")
 
 
 def test_after_names_a_commit_of_this_branch(busy: Graph) -> None:
-    busy.create_branch("dev")
+    busy.branches.create("dev")
     write(busy, "x", branch="dev")
-    elsewhere = busy.commits("dev", limit=1)[0].commit_id
+    elsewhere = busy.history.commits("dev", limit=1)[0].commit_id
 
     with pytest.raises(CommitNotFound):
-        busy.commits(after=elsewhere)
+        busy.history.commits(after=elsewhere)
 
 
 def test_a_filter_streams(busy: Graph) -> None:
-    stream = busy.log(filter=LogFilter(actor="bob"))
+    stream = busy.history.log(actor="bob")
 
     assert next(stream).message == "add p4"
 
 
 def test_everything_that_led_to_a_branch_includes_what_was_merged(busy: Graph) -> None:
-    busy.create_branch("dev")
+    busy.branches.create("dev")
     write(busy, "on dev", branch="dev")
     write(busy, "on main")
     busy.merge("dev", message="merged")
 
-    found = [(commit.message, len(parents)) for commit, parents in busy.ancestry()]
+    found = [(commit.message, len(parents)) for commit, parents in busy.history.ancestry()]
 
     assert found[:3] == [("merged", 2), ("add on main", 1), ("add on dev", 1)]
     assert found[-1] == (None, 0)
-    assert len({commit.commit_id for commit, _ in busy.ancestry()}) == len(found)
+    assert len({commit.commit_id for commit, _ in busy.history.ancestry()}) == len(found)
 
 
 def test_commits_of_a_deleted_branch_stay_once_it_was_merged(busy: Graph) -> None:
-    busy.create_branch("dev")
+    busy.branches.create("dev")
     write(busy, "on dev", branch="dev")
     busy.merge("dev", message="merged", delete_branch=True)
 
-    found = [(commit.message, len(parents)) for commit, parents in busy.ancestry()]
+    found = [(commit.message, len(parents)) for commit, parents in busy.history.ancestry()]
 
     assert found[:2] == [("merged", 2), ("add on dev", 1)]

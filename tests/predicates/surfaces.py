@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.engine.engine import ReadOptions
-from omnigraph.graph.handle import Graph
 from omnigraph.model.calendar import format_date, format_instant
 from tests.predicates.model import INTEGERS, MEMBERS, NUMBERS, VALUES, Stored, stored
 

@@ -1,4 +1,4 @@
-"""numpy in chunks: each function gives what numpy gives, however small the chunks are."""
+"""Chunked numpy functions: equal to numpy, however small the chunks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.exec import sort as order
+from omnigraph.engine.exec import sort
 from omnigraph.lang.query.typed_expressions import STRING
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Values
@@ -20,7 +20,7 @@ def rng(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> np.r
     found = np.random.default_rng(request.param)
     for name in SIZES:
         monkeypatch.setattr(chunked, name, int(found.integers(1, 50)))
-    monkeypatch.setattr(order, "RANKED_MAX", 0)
+    monkeypatch.setattr(sort, "RANKED_MAX", 0)
     return found
 
 
@@ -87,5 +87,5 @@ def test_strings_are_ranked_by_their_bytes_however_many_there_are(
     array = pa.array(["left out", *texts], type=pa.string())[1:]
     keys = [(text is not None, (text or "").encode()) for text in texts]
     expected = np.unique([sorted(set(keys)).index(key) for key in keys], return_inverse=True)[1]
-    same(np.unique(order.string_ranks(array), return_inverse=True)[1], expected)
-    assert order.as_words(Values(STRING, array)).to_list() == texts
+    same(np.unique(sort.string_ranks(array), return_inverse=True)[1], expected)
+    assert sort.dictionary_encoded(Values(STRING, array)).to_list() == texts

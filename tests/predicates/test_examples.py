@@ -1,4 +1,4 @@
-"""The conditions that queries and mutations once answered differently, one by one."""
+"""Regressions: conditions on which queries and mutations once disagreed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 
 SCHEMA = """
 node N {
@@ -74,6 +74,6 @@ def test_a_number_that_a_property_cannot_hold_matches_nothing(
     tmp_path: Path, name: str, value: int
 ) -> None:
     graph = _graph(tmp_path, i=1, u=1, w=1)
-    graph.build_indexes()
+    graph.maintenance.build_indexes()
     text = f"query w($v: I64) {{ delete N where {name} = $v }}"
     assert graph.mutate(text, params={"v": value}).affected_nodes == 0

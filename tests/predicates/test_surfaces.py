@@ -86,10 +86,10 @@ def test_queries_agree_where_strings_are_held_as_words(many: Held) -> None:
     _compare_reads(many, _drawn(1)[: DRAWN // 6 or None], WARM)
 
 
-def test_queries_agree_on_first_touch_before_and_after_indexes(few: Held) -> None:
+def test_probed_queries_agree_before_and_after_indexes(few: Held) -> None:
     _compare_reads(few, [case for case in _drawn(2) if case.op == "="], COLD)
-    few.graph.build_indexes()
-    few.graph.optimize()
+    few.graph.maintenance.build_indexes()
+    few.graph.maintenance.optimize()
     equalities = [case for case in cases() if case.op == "="]
     _compare_reads(few, _some(equalities, DRAWN, SEED), COLD)
 
@@ -151,7 +151,7 @@ def test_updates_touch_what_a_query_finds(tmp_path: Path) -> None:
             text = f"query q($t: I64) {{ {tagged} }}"
             assert answer(held.graph, text, {"t": number}, WARM) == expected[at], case
         if number == 3:
-            held.graph.build_indexes()
+            held.graph.maintenance.build_indexes()
 
 
 def test_deletes_remove_what_a_query_finds(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_deletes_remove_what_a_query_finds(tmp_path: Path) -> None:
         gone = _expected(held, case)
         text = f"query w($v: {case.given_as}) {{ delete {what} where p{case.kind} {case.op} $v }}"
         branch = f"b{number}"
-        held.graph.create_branch(branch)
+        held.graph.branches.create(branch)
         result = held.graph.mutate(text, params=case.params, branch=branch)
         assert result.affected_edges == len(gone), case
         assert result.affected_nodes == (len(gone) if what == "Thing" else 0), case

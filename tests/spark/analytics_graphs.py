@@ -1,4 +1,4 @@
-"""Graphs for the analyses, side by side: in Omnigraph, and as NetworkX has them."""
+"""Graphs for the tests of algorithms, in Omnigraph and in NetworkX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 
 SCHEMA = """
 node Person {

@@ -1,4 +1,4 @@
-"""A driver of its own: loads a file on a cluster and says what became of it, as one line of JSON.
+"""A driver process: loads a file on a cluster and prints the outcome as one line of JSON.
 
 python -m tests.spark.cluster_load MASTER GRAPH FILE
 """
@@ -9,16 +9,17 @@ import json
 import os
 import sys
 
-from tests.support.inline_tasks import BulkGraph
+from tests.support.inline_tasks import bulk_graph
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
+from omnigraph.settings import Settings
 from omnigraph.spark.load.driver import Sizes
 from omnigraph.spark.session.spark_session import session, stop
 from omnigraph.spark.tasks import SparkTasks
 from omnigraph.storage.failpoints import ENVIRONMENT
 
-SETTINGS = {
+CONF = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
@@ -29,9 +30,10 @@ SETTINGS = {
 
 def main(master: str, uri: str, file: str) -> None:
     armed = os.environ.get(ENVIRONMENT, "")
-    settings = {**SETTINGS, f"spark.executorEnv.{ENVIRONMENT}": armed}
-    tasks = SparkTasks(session(master, settings))
-    graph = BulkGraph.of(omnigraph.open(uri), tasks, Sizes(part_bytes=4_000, buckets=2))
+    conf = {**CONF, f"spark.executorEnv.{ENVIRONMENT}": armed}
+    stall_s = Settings.from_environment().spark.stall_s
+    tasks = SparkTasks(session(master, conf), stall_s)
+    graph = bulk_graph(omnigraph.open(uri), tasks, Sizes(part_bytes=4_000, buckets=2))
     try:
         print(json.dumps(graph.load(file, mode="append").to_json()))
     except OmnigraphError as error:

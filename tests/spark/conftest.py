@@ -1,4 +1,4 @@
-"""One Spark session for every test of the suite that needs a real one."""
+"""One Spark session, shared by all tests that need a real one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.inputs import SCHEMA
+from tests.spark.random_loads import SCHEMA
 
 import omnigraph
 from omnigraph.spark.session.spark_session import session, stop

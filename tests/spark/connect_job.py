@@ -1,6 +1,6 @@
-"""What a program does over Spark Connect: ``python -m tests.spark.connect_job PLACE URL``.
+"""A program that works over Spark Connect: ``python -m tests.spark.connect_job PLACE URL``.
 
-A process of its own: PySpark does not let one process have sessions of both kinds.
+It runs in its own process: PySpark does not allow both kinds of session in one process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.spark.guide import SCHEMA
+from tests.spark.guide_examples import SCHEMA
 
 import omnigraph
 from omnigraph.errors import ConstraintViolation, NotAvailable, SparkFailure
@@ -36,10 +36,10 @@ def main(place: Path, url: str) -> None:
     more = spark.range(2).selectExpr("concat('d', id) as name")
     graph.load({"Person": more}, mode="append")
     network.NODES_PER_BLOCK = 2
-    with graph.analyze("components", at=graph.snapshot().commit_id) as found:
+    with graph.spark.analyze("components", at=graph.snapshot().commit_id) as found:
         frame = found.frame(spark)
     said["components"] = frame.where("id <> 'b'").select("component").distinct().count()
-    said["exported"] = graph.export_to(place / "exported")
+    said["exported"] = graph.spark.export(place / "exported")
     try:
         graph.load({"Person": spark.range(1).selectExpr("raise_error('x') as name")}, mode="append")
     except SparkFailure as failure:
@@ -52,7 +52,9 @@ def main(place: Path, url: str) -> None:
         said["violations"] = broken.total
     rows = spark.readStream.format("rate").load().selectExpr("cast(value as string) as name")
     try:
-        graph.stream(rows, "Person", mode="append", query="q", checkpoint=place / "checkpoint")
+        graph.spark.stream(
+            rows, "Person", mode="append", query="q", checkpoint=place / "checkpoint"
+        )
     except NotAvailable as refused:
         said["stream"] = refused.code
     print(json.dumps(said))

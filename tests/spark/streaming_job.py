@@ -1,4 +1,4 @@
-"""A streaming job of its own process, to be killed: every file of a folder becomes people.
+"""A streaming job in its own process, to be killed: loads the files of a folder.
 
 python -m tests.spark.streaming_job GRAPH FOLDER CHECKPOINT
 """
@@ -15,7 +15,7 @@ def main(uri: str, folder: str, checkpoint: str) -> None:
     spark = session()
     frame = spark.readStream.schema("text string").option("maxFilesPerTrigger", 1).json(folder)
     graph = omnigraph.open(uri)
-    writer = graph.stream(frame, "Note", mode="append", query="notes", checkpoint=checkpoint)
+    writer = graph.spark.stream(frame, "Note", mode="append", query="notes", checkpoint=checkpoint)
     writer.trigger(availableNow=True).start().awaitTermination()
     stop()
 

@@ -1,6 +1,6 @@
-"""Every algorithm against an invariant, computed independently, at a size where a wrong rule shows.
+"""Invariants of every algorithm, computed independently, on graphs of realistic size.
 
-On graphs of some dozens of nodes nearly any stop rule gives the right numbers. Here the graphs have
+On graphs of some dozens of nodes nearly any stopping rule gives the right numbers. Here graphs have
 ``OMNIGRAPH_TEST_ANALYTICS_NODES`` nodes (20,000 unless said; 200,000 for a full run): random edges
 with loops and repeated ones, nodes without edges, hubs, long chains. What is checked is what the
 answer means (the residual of PageRank, union-find, breadth-first search, common neighbours), by
@@ -23,8 +23,8 @@ import pytest
 from tests.support.inline_tasks import InlineTasks
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import InvalidInput
-from omnigraph.graph.handle import Graph
 from omnigraph.spark.analytics import network
 
 NODES = int(os.environ.get("OMNIGRAPH_TEST_ANALYTICS_NODES", "20000"))
@@ -99,8 +99,8 @@ def blocks(request: pytest.FixtureRequest) -> Iterator[int]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param > 1:
             patch.setattr(network, "NODES_PER_BLOCK", -(-NODES // request.param))
-            tasks = "omnigraph.spark.engine.start_tasks"
-            patch.setattr(tasks, lambda progress=None: InlineTasks())
+            tasks = "omnigraph.spark.engine_choice.start_tasks"
+            patch.setattr(tasks, lambda *_: InlineTasks())
         yield request.param
 
 
@@ -128,7 +128,7 @@ def sparse(tmp_path_factory: pytest.TempPathFactory) -> tuple[Edges, Graph]:
 
 
 def step(edges: Edges, rank: Vector, weight: Vector) -> Vector:
-    """One step of the walker, as the definition says it."""
+    """One power iteration, by the definition."""
     leaving = np.zeros(edges.nodes)
     np.add.at(leaving, edges.source, weight)
     moves = leaving > 0
@@ -147,7 +147,7 @@ def test_ranks_are_as_near_to_the_exact_ones_as_the_tolerance_says(
     edges, graph = dense
     weights = np.ones(len(edges.source)) if weight is None else edges.weight
     settings = {} if weight is None else {"weight": weight}
-    found = graph.analyze("pagerank", **settings)
+    found = graph.spark.analyze("pagerank", **settings)
     rank = np.array(values(found, "rank"))
     assert found.facts.converged
     assert found.facts.statistics["residual"] <= TOLERANCE
@@ -162,11 +162,11 @@ def test_ranks_are_as_near_to_the_exact_ones_as_the_tolerance_says(
 
 
 @pytest.mark.parametrize("sweeps", [0, 1, 5])
-def test_ranks_are_not_called_settled_when_the_sweeps_ran_out(
+def test_ranks_are_not_converged_when_the_sweeps_run_out(
     dense: tuple[Edges, Graph], sweeps: int
 ) -> None:
     edges, graph = dense
-    found = graph.analyze("pagerank", sweeps_max=sweeps)
+    found = graph.spark.analyze("pagerank", sweeps_max=sweeps)
     assert (found.facts.converged, found.facts.sweeps) == (False, sweeps)
     rank = np.array(values(found, "rank"))
     assert rank.sum() == pytest.approx(1.0, abs=1e-9)
@@ -179,7 +179,7 @@ def test_a_tighter_tolerance_takes_more_sweeps_and_comes_nearer(
     edges, graph = dense
     residuals, sweeps = [], []
     for tolerance in (1e-2, 1e-5, 1e-12):
-        found = graph.analyze("pagerank", tolerance=tolerance, sweeps_max=500)
+        found = graph.spark.analyze("pagerank", tolerance=tolerance, sweeps_max=500)
         assert found.facts.converged
         rank = np.array(values(found, "rank"))
         residuals.append(np.abs(step(edges, rank, np.ones(len(edges.source))) - rank).sum())
@@ -188,10 +188,10 @@ def test_a_tighter_tolerance_takes_more_sweeps_and_comes_nearer(
     assert sweeps == sorted(set(sweeps))
 
 
-def test_a_walker_that_never_jumps_on_a_cycle_does_not_settle_by_mistake(tmp_path: Path) -> None:
-    """Without damping the ranks of a graph of period two swing for ever."""
+def test_without_damping_a_cycle_does_not_converge(tmp_path: Path) -> None:
+    """Without damping the ranks of a graph of period two oscillate."""
     edges = Edges(3, np.array([0, 1, 2]), np.array([1, 0, 1]), np.ones(3))
-    found = edges.store(tmp_path / "g").analyze("pagerank", damping=1.0)
+    found = edges.store(tmp_path / "g").spark.analyze("pagerank", damping=1.0)
     assert (found.facts.converged, found.facts.sweeps) == (False, 100)
 
 
@@ -216,7 +216,7 @@ def roots(edges: Edges) -> list[int]:
 @pytest.mark.usefixtures("blocks")
 def test_components_are_those_of_union_find(sparse: tuple[Edges, Graph]) -> None:
     edges, graph = sparse
-    found = graph.analyze("components")
+    found = graph.spark.analyze("components")
     labels, expected = values(found, "component"), roots(edges)
     pairs = set(zip(labels, expected, strict=True))
     assert len(pairs) == len(set(labels)) == len(set(expected))
@@ -240,7 +240,7 @@ def test_triangles_are_common_neighbours_of_joined_nodes(dense: tuple[Edges, Gra
                     if third > other and third in large:
                         for corner in (node, other, third):
                             expected[corner] += 1
-    found = graph.analyze("triangles")
+    found = graph.spark.analyze("triangles")
     assert values(found, "triangles") == expected
     assert found.facts.statistics == {"triangles": sum(expected) // 3}
     assert sum(expected) > 0
@@ -249,7 +249,7 @@ def test_triangles_are_common_neighbours_of_joined_nodes(dense: tuple[Edges, Gra
 @pytest.mark.usefixtures("blocks")
 def test_degrees_are_counts_of_edges(dense: tuple[Edges, Graph]) -> None:
     edges, graph = dense
-    found = graph.analyze("degrees")
+    found = graph.spark.analyze("degrees")
     leaving = np.bincount(edges.source, minlength=edges.nodes)
     arriving = np.bincount(edges.target, minlength=edges.nodes)
     assert values(found, "out_degree") == leaving.tolist()
@@ -284,7 +284,7 @@ def test_distances_are_those_of_a_breadth_first_search(
 ) -> None:
     edges, graph = dense
     start = int(edges.source[50])
-    found = graph.analyze("distances", sources=f"n{start}", direction=direction)
+    found = graph.spark.analyze("distances", sources=f"n{start}", direction=direction)
     expected = breadth_first(edges, start, direction)
     assert values(found, "distance") == expected
     reached = [far for far in expected if far is not None]
@@ -294,13 +294,13 @@ def test_distances_are_those_of_a_breadth_first_search(
 
 def test_distances_along_a_long_chain_are_exact(sparse: tuple[Edges, Graph]) -> None:
     edges, graph = sparse
-    found = graph.analyze("distances", sources=f"n{NODES - 1}")
+    found = graph.spark.analyze("distances", sources=f"n{NODES - 1}")
     assert found.facts.converged
     assert values(found, "distance") == breadth_first(edges, NODES - 1, "out")
 
 
 @pytest.mark.usefixtures("blocks")
-def test_weighed_distances_are_dijkstras(dense: tuple[Edges, Graph]) -> None:
+def test_weighted_distances_are_those_of_dijkstra(dense: tuple[Edges, Graph]) -> None:
     edges, graph = dense
     start = int(edges.source[50])
     near: list[list[tuple[int, float]]] = [[] for _ in range(edges.nodes)]
@@ -316,12 +316,12 @@ def test_weighed_distances_are_dijkstras(dense: tuple[Edges, Graph]) -> None:
             expected[node] = far
             for other, more in near[node]:
                 heapq.heappush(waiting, (far + more, other))
-    found = graph.analyze("distances", sources=f"n{start}", weight="weight")
+    found = graph.spark.analyze("distances", sources=f"n{start}", weight="weight")
     assert values(found, "distance") == [expected.get(node) for node in range(edges.nodes)]
 
 
 def next_labels(edges: Edges, labels: list[int]) -> list[int]:
-    """What a vote of all neighbours, and the node's own, makes of labels."""
+    """The labels after one sweep of label propagation."""
     votes: list[Counter[int]] = [Counter([label]) for label in labels]
     for a, b in zip(edges.source.tolist(), edges.target.tolist(), strict=True):
         votes[b][labels[a]] += 1
@@ -331,12 +331,12 @@ def next_labels(edges: Edges, labels: list[int]) -> list[int]:
 
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("name", ["dense", "sparse"])
-def test_labels_are_called_settled_only_when_one_more_vote_changes_none(
+def test_labels_converge_only_when_one_more_sweep_changes_none(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     edges, graph = request.getfixturevalue(name)
     for sweeps in (3, 12):
-        found = graph.analyze("communities", sweeps_max=sweeps)
+        found = graph.spark.analyze("communities", sweeps_max=sweeps)
         labels = values(found, "label")
         changed = sum(a != b for a, b in zip(labels, next_labels(edges, labels), strict=True))
         # A run that has just stopped changing has not seen that yet, so only one way is strict.
@@ -344,13 +344,13 @@ def test_labels_are_called_settled_only_when_one_more_vote_changes_none(
         assert found.facts.statistics["communities"] == len(set(labels))
 
 
-def test_labels_of_cliques_settle(tmp_path: Path) -> None:
+def test_labels_of_cliques_converge(tmp_path: Path) -> None:
     """A clique of ten is one community, whatever the number of cliques."""
     base = np.arange(NODES // 10).repeat(90) * 10
     pairs = [(a, b) for a in range(10) for b in range(10) if a != b]
     inside = np.tile(np.array(pairs), (NODES // 10, 1))
     edges = Edges(NODES // 10 * 10, base + inside[:, 0], base + inside[:, 1], np.ones(len(base)))
-    found = edges.store(tmp_path / "g").analyze("communities")
+    found = edges.store(tmp_path / "g").spark.analyze("communities")
     labels = values(found, "label")
     assert found.facts.converged
     assert all(len(set(labels[at : at + 10])) == 1 for at in range(0, len(labels), 10))
@@ -363,7 +363,7 @@ def test_labels_of_cliques_settle(tmp_path: Path) -> None:
 def test_large_whole_numbers_are_weights(dense: tuple[Edges, Graph]) -> None:
     """Numbers beyond 2^53 have no exact float; the nearest one is as good a weight."""
     _, graph = dense
-    by_big, by_weight = (graph.analyze("pagerank", weight=name) for name in ("big", "weight"))
+    by_big, by_weight = (graph.spark.analyze("pagerank", weight=name) for name in ("big", "weight"))
     assert values(by_big, "rank") == pytest.approx(values(by_weight, "rank"), abs=1e-6)
 
 
@@ -372,4 +372,4 @@ def test_weights_whose_sums_are_not_numbers_are_refused(tmp_path: Path, weight: 
     edges = Edges(3, np.array([0, 0, 0]), np.array([1, 2, 2]), np.full(3, weight))
     graph = edges.store(tmp_path / "g")
     with pytest.raises(InvalidInput, match="weight"):
-        graph.analyze("pagerank", weight="weight")
+        graph.spark.analyze("pagerank", weight="weight")

@@ -1,4 +1,4 @@
-"""The bulk load without Java: its tasks run in this process, divided as finely as can be."""
+"""The bulk load without Java: tasks run in this process, with the smallest partitions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.spark.compare import outcome, two_graphs
-from tests.spark.inputs import random_load
-from tests.support.inline_tasks import BulkGraph
+from tests.spark.outcomes import outcome, two_graphs
+from tests.spark.random_loads import random_load
+from tests.support.inline_tasks import bulk_graph
 
 SEEDS = range(int(os.environ.get("OMNIGRAPH_TEST_BULK_LOADS", "60")))
 
@@ -20,4 +20,4 @@ def test_a_random_load_does_the_same_in_process_and_in_bulk(
     load = random_load(seed)
     local, other = two_graphs(empty, tmp_path, load.stored)
     expected = outcome(local, load.data, mode=load.mode, engine="local")
-    assert outcome(BulkGraph.of(other), load.data, mode=load.mode) == expected
+    assert outcome(bulk_graph(other), load.data, mode=load.mode) == expected

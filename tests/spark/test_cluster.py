@@ -1,4 +1,4 @@
-"""Loads on a real cluster whose workers die: complete or not at all, and never waiting for ever."""
+"""Loads on a real cluster whose workers die: atomic, and never hanging."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from tests.spark.inputs import SCHEMA
+from tests.spark.random_loads import SCHEMA
 from tests.support.promises import Expected, broken_promises, pending_operations
 from tests.support.spark_cluster import SparkCluster, spark_cluster
 
@@ -83,7 +83,7 @@ def test_a_worker_that_dies_while_it_stages_costs_only_time(
     assert broken_promises(graph.uri) == []
 
 
-def test_workers_that_die_between_two_table_commits_are_not_missed(
+def test_a_commit_survives_workers_that_die_between_two_table_commits(
     cluster: SparkCluster, place: Path
 ) -> None:
     flag = place / "flag"
@@ -96,9 +96,7 @@ def test_workers_that_die_between_two_table_commits_are_not_missed(
     assert broken_promises(str(place / "g")) == []
 
 
-def test_a_cluster_without_workers_is_given_up_with_a_typed_error(
-    cluster: SparkCluster, place: Path
-) -> None:
+def test_a_cluster_without_workers_is_a_stalled_job(cluster: SparkCluster, place: Path) -> None:
     flag = place / "flag"
     pause = f"task.before_files=pause:{flag}"
     stall = {"OMNIGRAPH_SPARK_STALL_SECONDS": "8"}

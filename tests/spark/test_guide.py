@@ -1,4 +1,4 @@
-"""The guide's examples run as they stand, in order, in one directory."""
+"""The examples of the Spark guide run as printed, in order, in one directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.guide import ELSEWHERE, SCHEMA, run_section, sections
+from tests.spark.guide_examples import ELSEWHERE, SCHEMA, run_section, sections
 from tests.support.spark_cluster import spark_cluster
 
 import omnigraph

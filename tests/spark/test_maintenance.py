@@ -1,4 +1,4 @@
-"""Files of large tables are rewritten by tasks, and nothing that a graph says changes."""
+"""Maintenance on executors: compaction, indexes and columns, with unchanged content."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.compare import content
+from tests.spark.outcomes import content
 from tests.support.inline_tasks import InlineTasks
+from tests.support.internals import repository_of
 from tests.support.promises import broken_promises
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import InvalidInput
-from omnigraph.graph.handle import Graph
+from omnigraph.settings import Settings
 from omnigraph.spark import maintenance
 from omnigraph.spark.tasks import SparkTasks
 
@@ -22,14 +24,12 @@ if TYPE_CHECKING:
 SCHEMA = "node Person { name: String @key  age: I32? }"
 
 
-def test_executors_join_the_files_of_large_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_executors_compact_large_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     for n in range(5):
         records = [{"type": "Person", "data": {"name": f"p{n}-{m}"}} for m in range(4)]
         graph.load(records, mode="append", upkeep=False)
-    before, commits = content(graph), len(graph.commits())
+    before, commits = content(graph), len(graph.history.commits())
     ran: list[str] = []
 
     class Noting(InlineTasks):
@@ -37,17 +37,17 @@ def test_executors_join_the_files_of_large_tables(
             ran.append(name)
             return super().run(name, function, specs, light=light)
 
-    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", Noting)
+    monkeypatch.setattr("omnigraph.spark.engine_choice.start_tasks", lambda *_: Noting())
     monkeypatch.setattr(maintenance, "DRIVER_ROWS_MAX", 10)
-    done = {one.type_key: one for one in graph.optimize(engine="spark")}
-    assert "joining files" in ran
+    done = {one.type_key: one for one in graph.maintenance.optimize(engine="spark")}
+    assert "compacting files" in ran
     assert done["node:Person"].fragments_removed >= 5
     assert done["node:Person"].fragments_added == 1
     assert content(graph) == before
-    assert len(graph.commits()) == commits
+    assert len(graph.history.commits()) == commits
     assert broken_promises(graph.uri) == []
-    with pytest.raises(InvalidInput, match="not an engine of maintenance"):
-        graph.optimize(engine="other")
+    with pytest.raises(InvalidInput, match="not a maintenance engine"):
+        graph.maintenance.optimize(engine="other")
 
 
 def test_executors_build_the_indexes_of_large_tables_part_by_part(
@@ -66,22 +66,24 @@ def test_executors_build_the_indexes_of_large_tables_part_by_part(
             ran.append(len(specs))
             return super().run(name, function, specs, light=light)
 
-    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", Noting)
+    monkeypatch.setattr("omnigraph.spark.engine_choice.start_tasks", lambda *_: Noting())
     monkeypatch.setattr(maintenance, "DRIVER_ROWS_MAX", 7)
-    states = {(one.property, one.kind): one for one in graph.build_indexes(engine="spark")}
+    states = {
+        (one.property, one.kind): one for one in graph.maintenance.build_indexes(engine="spark")
+    }
     assert {one.state for one in states.values()} == {"built"}
     assert ("v", "IVF_FLAT") in states  # built by the driver
     assert ran == [2] * (len(states) - 1)
     assert all(one.rows_covered == 24 for one in states.values())
-    table = graph._repository.tables.open(graph.snapshot().pin("node:Doc").ref)
+    table = repository_of(graph).tables.open(graph.snapshot().pin("node:Doc").ref)
     assert table.scan(["id"], "id = 'd2-3'")["id"].to_pylist() == ["d2-3"]
     found = table.dataset.to_table(columns=["id"], full_text_query="word3")
     assert sorted(found["id"].to_pylist()) == [f"d3-{m}" for m in range(6)]
     assert "ScalarIndexQuery" in table.dataset.scanner(filter="id = 'd2-3'").explain_plan()
     assert broken_promises(graph.uri) == []
-    assert {one.state for one in graph.build_indexes(engine="spark")} == {"current"}
-    with pytest.raises(InvalidInput, match="not an engine of maintenance"):
-        graph.build_indexes(engine="other")
+    assert {one.state for one in graph.maintenance.build_indexes(engine="spark")} == {"current"}
+    with pytest.raises(InvalidInput, match="not a maintenance engine"):
+        graph.maintenance.build_indexes(engine="other")
 
 
 WIDER = "node Person { name: String @key  age: I64?  shown: String  next: I64? }"
@@ -92,17 +94,17 @@ def test_executors_fill_the_columns_of_large_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = (_in_pieces(tmp_path / name) for name in ("here", "there"))
-    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", InlineTasks)
+    monkeypatch.setattr("omnigraph.spark.engine_choice.start_tasks", lambda *_: InlineTasks())
     monkeypatch.setattr(maintenance, "DRIVER_ROWS_MAX", 5)
     here.apply_schema(WIDER, compute=COMPUTE, engine="local")
     there.apply_schema(WIDER, compute=COMPUTE, engine="spark")
     assert content(there) == content(here)
     assert broken_promises(there.uri) == []
-    with pytest.raises(InvalidInput, match="not an engine of maintenance"):
+    with pytest.raises(InvalidInput, match="not a maintenance engine"):
         there.apply_schema(WIDER, engine="other")
 
 
-def test_all_of_it_on_a_real_spark(
+def test_maintenance_on_a_real_spark_session(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = (_in_pieces(tmp_path / name) for name in ("here", "there"))
@@ -117,11 +119,11 @@ def test_all_of_it_on_a_real_spark(
     monkeypatch.setattr(SparkTasks, "run", noting)
     for graph, engine in ((here, "local"), (there, "spark")):
         graph.apply_schema(WIDER, compute=COMPUTE, engine=engine)
-        built = graph.build_indexes(engine=engine)
+        built = graph.maintenance.build_indexes(engine=engine)
         assert {one.rows_covered for one in built} == {20}
-        graph.optimize(engine=engine)
+        graph.maintenance.optimize(engine=engine)
     assert ran[0] == "filling columns"
-    assert {"filling columns", "building indexes", "joining files"} <= set(ran)
+    assert {"filling columns", "building indexes", "compacting files"} <= set(ran)
     assert content(there) == content(here)
     assert broken_promises(there.uri) == []
 
@@ -137,7 +139,7 @@ def _in_pieces(where: Path) -> Graph:
 
 
 @pytest.mark.parametrize(("rows", "engine"), [(0, "here"), (100, "tasks")])
-def test_auto_looks_at_the_size_of_an_index(
+def test_auto_chooses_the_engine_by_the_size_of_an_index(
     rows: int, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
@@ -145,11 +147,11 @@ def test_auto_looks_at_the_size_of_an_index(
     graph.load(records, mode="append", upkeep=False)
     started: list[str] = []
 
-    def start() -> InlineTasks:
+    def start(_: Settings) -> InlineTasks:
         started.append("tasks")
         return InlineTasks()
 
-    monkeypatch.setattr("omnigraph.spark.engine.start_tasks", start)
+    monkeypatch.setattr("omnigraph.spark.engine_choice.start_tasks", start)
     monkeypatch.setattr(maintenance, "AUTO_INDEX_ROWS_MIN", 60)
-    graph.build_indexes(engine="auto")
+    graph.maintenance.build_indexes(engine="auto")
     assert bool(started) == (engine == "tasks")

@@ -1,4 +1,4 @@
-"""Merges the bulk way beside merges in process: the same result, the same conflicts.
+"""Merges by tasks and in process have the same results and the same conflicts.
 
 ``OMNIGRAPH_TEST_BULK_MERGES`` raises the number of random merges.
 """
@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.inline_tasks import BulkGraph
-from tests.write.test_merge_conflicts import check_pair
-from tests.write.test_merge_model import SCHEMA as MODEL_SCHEMA
-from tests.write.test_merge_model import Scene, steps
+from tests.merge.test_merge_conflicts import check_pair
+from tests.merge.test_merge_model import SCHEMA as MODEL_SCHEMA
+from tests.merge.test_merge_model import Scene, steps
+from tests.support.inline_tasks import InlineTasks, bulk_graph, bulk_merge_engine
+from tests.support.internals import backend_of, repository_of
+from tests.support.stores import open_objects
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import ConstraintViolation, InvalidInput, MergeConflicts
-from omnigraph.graph.handle import Graph
-from omnigraph.merge.engine import InProcess
-from omnigraph.spark import engine as engines
+from omnigraph.local.merges import LocalMerges
+from omnigraph.merge.engine import LocalMerge
+from omnigraph.spark import engine_choice
 from omnigraph.spark.merge import SparkMerge
-from omnigraph.storage.objects.obstore_store import open_objects
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +48,7 @@ CITIES = ["oslo", "rome"]
 
 
 def edited(graph: Graph, branch: str, rng: random.Random, edits: int) -> None:
-    """Some writes to a branch, those that its rules refuse left out."""
+    """Random writes to a branch; refused ones are skipped."""
     for number in range(edits):
         try:
             with graph.write(branch) as w:
@@ -76,7 +78,7 @@ def _edit(w: Any, rng: random.Random, number: int) -> None:
 
 
 def outcome(graph: Graph, options: dict[str, Any]) -> Any:
-    """What a merge came to: its result and the whole content, or everything in its way."""
+    """The result of a merge and the whole content, or all of its conflicts."""
     head = graph.snapshot().commit_id
     try:
         result = graph.merge("dev", **options)
@@ -88,12 +90,12 @@ def outcome(graph: Graph, options: dict[str, Any]) -> Any:
 
 
 def files(graph: Graph) -> set[str]:
-    return {found.path for found in open_objects(graph._repository.location).list("")}
+    return {found.path for found in open_objects(repository_of(graph).location).list("")}
 
 
 @pytest.mark.parametrize("seed", range(MERGES))
 def test_a_random_merge_does_the_same_in_process_and_in_bulk(seed: int, tmp_path: Path) -> None:
-    compare(seed, tmp_path, BulkGraph.of)
+    compare(seed, tmp_path, bulk_graph)
 
 
 def compare(seed: int, folder: Path, other: Callable[[Graph], Graph]) -> None:
@@ -103,7 +105,7 @@ def compare(seed: int, folder: Path, other: Callable[[Graph], Graph]) -> None:
     records = [{"type": t, "data": {"name": name}} for t, names in known.items() for name in names]
     graph.load(records, mode="append")
     edited(graph, "main", rng, 2)
-    graph.create_branch("dev")
+    graph.branches.create("dev")
     edited(graph, "dev", rng, 4)
     edited(graph, "main", rng, rng.choice([0, 4, 4]))
     shutil.copytree(folder / "one", folder / "two")
@@ -121,7 +123,9 @@ def test_a_random_history_merged_in_bulk_agrees_with_the_model(
 ) -> None:
     rng = random.Random(seed)
     graph = omnigraph.init(tmp_path / "g", MODEL_SCHEMA)
-    monkeypatch.setattr(graph, "_merge_engine", BulkGraph.of(graph)._merge_engine)
+    backend = backend_of(graph)
+    in_bulk = LocalMerges(backend.context, backend.branches, bulk_merge_engine(InlineTasks()))
+    monkeypatch.setattr(backend, "merges", in_bulk)
     scene = Scene(graph, rng)
     scene.edit("main")
     for _ in steps(scene, rng):
@@ -132,7 +136,7 @@ def test_a_random_history_merged_in_bulk_agrees_with_the_model(
 def test_a_report_of_a_merge_in_bulk_is_complete_and_can_be_decided(
     seed: int, tmp_path: Path
 ) -> None:
-    check_pair(f"bulk/{seed}", tmp_path / "g", BulkGraph.of)
+    check_pair(f"bulk/{seed}", tmp_path / "g", bulk_graph)
 
 
 @pytest.mark.spark
@@ -143,31 +147,31 @@ def test_a_merge_on_spark_does_the_same_as_one_in_process(
         def merge(self, *arguments: Any, **options: Any) -> Any:
             return super().merge(*arguments, **options, engine="spark")
 
-    compare(3, tmp_path, lambda graph: OnSpark(graph._repository))
+    compare(3, tmp_path, lambda graph: OnSpark(backend_of(graph)))
 
 
-def test_a_refused_merge_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_refused_merge_removes_its_files(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     with graph.write() as w:
         w.insert("Person", {"name": "ana", "email": "a@x"})
-    graph.create_branch("dev")
+    graph.branches.create("dev")
     for branch, name in (("dev", "bo"), ("main", "cy")):
         with graph.write(branch) as w:
             w.insert("Person", {"name": name, "email": "same@x"})
     before = files(graph)
     with pytest.raises(MergeConflicts) as refused:
-        BulkGraph.of(graph).merge("dev")
+        bulk_graph(graph).merge("dev")
     assert [conflict["kind"] for conflict in refused.value.conflicts] == ["unique_violation"]
     assert files(graph) == before
 
 
-def test_a_merge_in_bulk_that_nobody_decided_writes_nothing(tmp_path: Path) -> None:
-    """Its possible outcomes are checked all the same."""
+def test_an_undecided_merge_in_bulk_writes_nothing(tmp_path: Path) -> None:
+    """The alternatives of undecided entities are still checked."""
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     with graph.write() as w:
         w.insert("Person", {"name": "ana", "email": "a@x"})
         w.insert("Person", {"name": "bo"})
-    graph.create_branch("dev")
+    graph.branches.create("dev")
     for branch, email in (("dev", "b@x"), ("main", "c@x")):
         with graph.write(branch) as w:
             w.update("Person", "ana", {"email": email})
@@ -175,7 +179,7 @@ def test_a_merge_in_bulk_that_nobody_decided_writes_nothing(tmp_path: Path) -> N
         w.update("Person", "bo", {"email": "b@x"})
     before = files(graph)
     with pytest.raises(MergeConflicts) as refused:
-        BulkGraph.of(graph).merge("dev")
+        bulk_graph(graph).merge("dev")
     found = refused.value.conflicts
     assert [conflict["kind"] for conflict in found] == ["divergent_update", "unique_violation"]
     assert files(graph) == before
@@ -184,15 +188,15 @@ def test_a_merge_in_bulk_that_nobody_decided_writes_nothing(tmp_path: Path) -> N
     assert again.value.conflicts == found
 
 
-def test_the_engine_follows_what_the_source_touched(
+def test_the_engine_is_chosen_by_the_number_of_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = omnigraph.init(tmp_path / "g", SCHEMA)
-    monkeypatch.setattr(engines, "start_tasks", lambda: None)
-    choose = graph._merge_engine("auto")
-    assert isinstance(choose(engines.AUTO_MERGE_ROWS_MIN), InProcess)
-    assert isinstance(choose(engines.AUTO_MERGE_ROWS_MIN + 1), SparkMerge)
-    assert isinstance(graph._merge_engine("local")(1 << 40), InProcess)
-    assert isinstance(graph._merge_engine("spark")(0), SparkMerge)
+    repository = repository_of(omnigraph.init(tmp_path / "g", SCHEMA))
+    monkeypatch.setattr(engine_choice, "start_tasks", lambda _: None)
+    choose = engine_choice.merge_engine(repository, "auto")
+    assert isinstance(choose(engine_choice.AUTO_MERGE_ROWS_MIN), LocalMerge)
+    assert isinstance(choose(engine_choice.AUTO_MERGE_ROWS_MIN + 1), SparkMerge)
+    assert isinstance(engine_choice.merge_engine(repository, "local")(1 << 40), LocalMerge)
+    assert isinstance(engine_choice.merge_engine(repository, "spark")(0), SparkMerge)
     with pytest.raises(InvalidInput):
-        graph._merge_engine("cluster")
+        engine_choice.merge_engine(repository, "cluster")

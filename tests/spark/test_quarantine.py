@@ -1,4 +1,4 @@
-"""Bad records are set aside with their reasons, and the others are one commit."""
+"""Quarantine: bad records go to a file with their violations, the others are one commit."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.spark.compare import two_graphs
-from tests.support.inline_tasks import BulkGraph
+from tests.spark.outcomes import two_graphs
+from tests.support.inline_tasks import bulk_graph
 
+from omnigraph import Graph
 from omnigraph.errors import AlreadyExists, ConstraintViolation
 
 
 @pytest.fixture
-def graph(empty: Path, tmp_path: Path) -> BulkGraph:
+def graph(empty: Path, tmp_path: Path) -> Graph:
     stored = b'{"type":"Person","data":{"name":"p0"}}'
-    return BulkGraph.of(two_graphs(empty, tmp_path, stored)[1])
+    return bulk_graph(two_graphs(empty, tmp_path, stored)[1])
 
 
 LINES = [
@@ -32,14 +33,12 @@ LINES = [
 ]
 
 
-def test_bad_records_and_what_depends_on_them_are_set_aside(
-    graph: BulkGraph, tmp_path: Path
-) -> None:
+def test_bad_records_and_their_dependents_are_quarantined(graph: Graph, tmp_path: Path) -> None:
     file, aside = tmp_path / "in.jsonl", tmp_path / "bad.jsonl"
     file.write_text("\n".join(LINES))
-    commits = len(graph.commits())
+    commits = len(graph.history.commits())
     result = graph.load(file, mode="append", quarantine=aside)
-    assert len(graph.commits()) == commits + 1
+    assert len(graph.history.commits()) == commits + 1
     assert (result.nodes, result.edges) == ({"Person": 2}, {"Knows": 1})
     assert result.quarantined == 7
     found = [json.loads(line) for line in aside.read_text().splitlines()]
@@ -53,15 +52,13 @@ def test_bad_records_and_what_depends_on_them_are_set_aside(
         graph.load(file, mode="append", quarantine=aside)
 
 
-def test_good_input_leaves_no_quarantine(graph: BulkGraph, tmp_path: Path) -> None:
+def test_good_input_leaves_no_quarantine(graph: Graph, tmp_path: Path) -> None:
     result = graph.load(LINES[0].encode(), mode="append", quarantine=tmp_path / "bad.jsonl")
     assert (result.total, result.quarantined) == (1, 0)
     assert not (tmp_path / "bad.jsonl").exists()
 
 
-def test_what_is_not_about_a_record_still_refuses_the_load(
-    graph: BulkGraph, tmp_path: Path
-) -> None:
+def test_violations_without_a_record_still_refuse_the_load(graph: Graph, tmp_path: Path) -> None:
     edges = b"\n".join(b'{"edge":"Knows","from":"p0","to":"p0"}' for _ in range(4))
     with pytest.raises(ConstraintViolation, match="@card"):
         graph.load(edges, mode="append", quarantine=tmp_path / "bad.jsonl")

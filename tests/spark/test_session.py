@@ -1,4 +1,4 @@
-"""Finding Java and starting Spark, on machines as they are."""
+"""Finding a Java runtime, starting Spark, and choosing the engine of a load."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.spark.inputs import SCHEMA
+from tests.spark.random_loads import SCHEMA
 
 import omnigraph
 from omnigraph.errors import InvalidInput
 from omnigraph.ingest.load import LoadSpec
-from omnigraph.spark.engine import AUTO_BYTES_MIN, choose_engine
+from omnigraph.settings import Settings
+from omnigraph.spark.engine_choice import AUTO_BYTES_MIN, choose_engine
 from omnigraph.spark.session.java import find_java_home
-from omnigraph.spark.tasks import STALL_VARIABLE, stall_seconds
 
 
 def _java(home: Path, version: str) -> Path:
-    """Something that looks like a Java of this version."""
+    """A fake Java of this version."""
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").write_text("#!/bin/sh\n")
     (home / "bin" / "java").chmod(0o755)
@@ -31,34 +31,33 @@ def _java(home: Path, version: str) -> Path:
 
 def test_a_java_home_that_is_new_enough_is_left_alone(tmp_path: Path) -> None:
     home = _java(tmp_path / "java", "17.0.2")
-    assert find_java_home({"JAVA_HOME": str(home), "PATH": ""}) is None
+    settings = Settings.from_environment({"JAVA_HOME": str(home)})
+    assert find_java_home(settings, path="") == str(home)
 
 
 def test_the_java_of_the_path_is_used_when_the_named_one_is_too_old(tmp_path: Path) -> None:
     old, new = _java(tmp_path / "old", "1.8.0_392"), _java(tmp_path / "new", "21.0.1")
-    found = find_java_home({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
-    assert found == str(new)
+    settings = Settings.from_environment({"JAVA_HOME": str(old)})
+    assert find_java_home(settings, path=str(new / "bin")) == str(new)
 
 
 def test_without_any_java_the_bundled_one_is_used(tmp_path: Path) -> None:
-    environ = {
-        "JAVA_HOME": str(tmp_path / "none"),
-        "OMNIGRAPH_CACHE_DIR": str(tmp_path),
-        "PATH": "",
-    }
-    home = find_java_home(environ)
+    settings = Settings.from_environment(
+        {"JAVA_HOME": str(tmp_path / "none"), "OMNIGRAPH_CACHE_DIR": str(tmp_path)}
+    )
+    home = find_java_home(settings, path="")
     assert home == str(tmp_path / "java")
     java = Path(home) / "bin" / "java"
     answer = subprocess.run(
         [java, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, text=True
     )
     assert "version" in answer.stderr
-    assert find_java_home(environ) == home
+    assert find_java_home(settings, path="") == home
 
 
 @pytest.mark.spark
 def test_the_command_line_loads_on_spark_on_a_machine_without_java(tmp_path: Path) -> None:
-    """No Java to be found; standard error says where the command goes, and nothing else."""
+    """Without Java on the path; standard error has progress and nothing else."""
     omnigraph.init(tmp_path / "g", SCHEMA)
     data = tmp_path / "people.jsonl"
     data.write_text("\n".join(f'{{"type":"Person","data":{{"name":"p{n}"}}}}' for n in range(50)))
@@ -93,24 +92,15 @@ def test_the_command_line_loads_on_spark_on_a_machine_without_java(tmp_path: Pat
         ("local", AUTO_BYTES_MIN + 1, "local"),
     ],
 )
-def test_the_engine_follows_the_size_of_the_input_unless_it_is_named(
-    engine: str | None, size: int, expected: str, monkeypatch: pytest.MonkeyPatch
+def test_the_engine_is_chosen_by_the_size_of_the_input_unless_named(
+    engine: str | None, size: int, expected: str
 ) -> None:
-    monkeypatch.delenv("OMNIGRAPH_LOAD_ENGINE", raising=False)
-    assert choose_engine(engine, LoadSpec(b" " * size, "append")) == expected
+    assert choose_engine(engine, LoadSpec(b" " * size, "append"), Settings()) == expected
 
 
-def test_the_environment_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMNIGRAPH_LOAD_ENGINE", "spark")
-    assert choose_engine(None, LoadSpec(b"", "append")) == "spark"
-    assert choose_engine("local", LoadSpec(b"", "append")) == "local"
-    monkeypatch.setenv("OMNIGRAPH_LOAD_ENGINE", "fast")
+def test_the_settings_name_the_engine() -> None:
+    settings = Settings.from_environment({"OMNIGRAPH_LOAD_ENGINE": "spark"})
+    assert choose_engine(None, LoadSpec(b"", "append"), settings) == "spark"
+    assert choose_engine("local", LoadSpec(b"", "append"), settings) == "local"
     with pytest.raises(InvalidInput, match="'fast' is not an engine"):
-        choose_engine(None, LoadSpec(b"", "append"))
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "soon"])
-def test_a_stall_time_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STALL_VARIABLE, text)
-    with pytest.raises(InvalidInput, match="number of seconds"):
-        stall_seconds()
+        choose_engine("fast", LoadSpec(b"", "append"), settings)

@@ -1,4 +1,4 @@
-"""A stream into a graph, killed again and again: every row arrives exactly once."""
+"""Structured Streaming into a graph is exactly once, also when the job is killed repeatedly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.inputs import SCHEMA
+from tests.spark.random_loads import SCHEMA
 
 import omnigraph
 from omnigraph.errors import InvalidInput
@@ -55,10 +55,10 @@ def _write_files(folder: Path, count: int) -> list[str]:
 def test_every_micro_batch_is_one_commit(tmp_path: Path, spark: SparkSession) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     expected = _write_files(tmp_path / "in", 3)
-    commits = len(graph.commits())
+    commits = len(graph.history.commits())
     for _ in range(2):  # a second run from the checkpoint finds nothing new
         frame = spark.readStream.schema("text string").option("maxFilesPerTrigger", 1)
-        writer = graph.stream(
+        writer = graph.spark.stream(
             frame.json(str(tmp_path / "in")),
             lambda batch: {"Note": batch},
             mode="append",
@@ -67,9 +67,9 @@ def test_every_micro_batch_is_one_commit(tmp_path: Path, spark: SparkSession) ->
         )
         writer.trigger(availableNow=True).start().awaitTermination()
     assert _texts(tmp_path / "g") == expected
-    assert len(graph.commits()) == commits + 3
-    with pytest.raises(InvalidInput, match="cannot overwrite"):
-        graph.stream(frame, "Note", mode="overwrite", query="q", checkpoint=tmp_path / "c")
+    assert len(graph.history.commits()) == commits + 3
+    with pytest.raises(InvalidInput, match="mode overwrite"):
+        graph.spark.stream(frame, "Note", mode="overwrite", query="q", checkpoint=tmp_path / "c")
 
 
 @pytest.mark.crash

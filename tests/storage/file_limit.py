@@ -1,4 +1,4 @@
-"""A disk that takes only so much, on any machine: the limit on the size of one file."""
+"""A full disk for tests on any machine: the limit on the size of one file."""
 
 from __future__ import annotations
 

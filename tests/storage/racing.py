@@ -1,4 +1,4 @@
-"""Claimants in other threads and other processes, started at the same instant.
+"""Concurrent claimants in other threads and processes, started at the same time.
 
 Lives in a module of its own because a spawned process imports it by name.
 """

@@ -1,4 +1,4 @@
-"""Changing the columns of a table: data, row ids and stamps stay what they are."""
+"""Column changes keep data, row ids and version stamps."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from tests.support.stores import open_tables
 
 from omnigraph.lang.schema import accept_schema
 from omnigraph.model.ids import new_ulid
 from omnigraph.storage.lance.field_ids import FieldSchema
+from omnigraph.storage.lance.staging.backfill import PropertyBackfill
 from omnigraph.storage.lance.staging.columns import (
     ColumnChange,
-    fill_here,
+    fill_in_process,
     hidden_name,
     stage_columns,
 )
-from omnigraph.storage.lance.staging.property_defaults import OlderRows
 from omnigraph.storage.lance.staging.rows import stage_delete, stage_insert, stage_update
 from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects.obstore_store import open_objects
 
 STAMPS = ["id", "_row_created_at_version", "_row_last_updated_at_version"]
 SCHEMA = pa.schema(
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
 @pytest.fixture
 def store(tmp_path: Path) -> TableStore:
     location = parse_location(tmp_path)
-    return TableStore(location, open_objects(location))
+    return open_tables(location)
 
 
 def rows(*ids: str) -> pa.Table:
@@ -64,7 +64,7 @@ def evolve(store: TableStore, table: PinnedTable, *changes: ColumnChange) -> Pin
     def fork() -> PinnedTable:
         return store.open(store.fork(table.ref, new_ulid()))
 
-    moved = store.commit(stage_columns(store, table, changes, {}, fork, fill_here))
+    moved = store.commit(stage_columns(store, table, changes, {}, fork, fill_in_process))
     moved.dataset.validate()
     return moved
 
@@ -78,11 +78,11 @@ def column(table: PinnedTable, name: str) -> dict[str, Any]:
     return {row["id"]: row[name] for row in found}
 
 
-def given(value: int) -> OlderRows:
+def given(value: int) -> PropertyBackfill:
     """What rows have of a property ``note`` that came after them."""
     newer = accept_schema("node T { note: I64 }", mint=new_ulid).nodes["T"]
     item = replace(newer.properties["note"], fill=value)
-    return OlderRows(item, newer, replace(newer, properties={}))
+    return PropertyBackfill(item, newer, replace(newer, properties={}))
 
 
 CHANGES = {

@@ -21,8 +21,8 @@ import pytest
 from tests.graphs import files_below
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import InvalidInput
-from omnigraph.graph.handle import Graph
 from omnigraph.storage.lance.tables import version_file
 
 SCHEMA = """
@@ -69,7 +69,7 @@ def overwrite(graph: Graph) -> None:
 
 
 def first_write_on_a_branch(graph: Graph) -> None:
-    graph.create_branch("side")
+    graph.branches.create("side")
     with graph.write("side") as w:
         w.update("Person", "ana", {"age": 9})
 
@@ -80,21 +80,21 @@ def evolve(graph: Graph) -> None:
 
 
 def index(graph: Graph) -> None:
-    graph.build_indexes()
+    graph.maintenance.build_indexes()
 
 
 def optimize(graph: Graph) -> None:
     for n in range(3):
         graph.load({"Note": [{"text": str(n)}]}, mode="append")
-    graph.optimize()
+    graph.maintenance.optimize()
 
 
 def reset(graph: Graph) -> None:
-    graph.reset(graph.commits()[1].commit_id, "main")
+    graph.reset(graph.history.commits()[1].commit_id, "main")
 
 
 def tag(graph: Graph) -> None:
-    graph.tag("v1")
+    graph.tags.create("v1")
 
 
 OPERATIONS: list[Callable[[Graph], None]] = [

@@ -1,16 +1,17 @@
-"""What is made of errors that do not come from Lance itself, and of names that look like others."""
+"""Translation of errors that are not Lance's own, and of paths that look like error texts."""
 
 from __future__ import annotations
 
 import errno
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.graphs import people_graph
 
 from omnigraph.errors import PermissionDenied, StorageFailure, StorageFull
 from omnigraph.storage.lance import tables
-from omnigraph.storage.lance.errors import TableExists, TableNotFound, translate
+from omnigraph.storage.lance.errors import TableExists, TableNotFound, translate, translated
 
 
 @pytest.mark.parametrize(
@@ -39,9 +40,14 @@ def test_a_failing_look_at_written_files_is_typed_and_nothing_is_left_of_the_wri
         raise OSError(errno.EIO, "the disk is failing")
 
     with monkeypatch.context() as broken:
-        broken.setattr(tables, "require_whole", fail)
+        broken.setattr(tables, "require_complete_files", fail)
         with pytest.raises(StorageFailure), graph.write() as w:
             w.insert("City", {"name": "Rome"})
     with graph.write() as w:
         w.insert("City", {"name": "Bern"})
     assert graph.snapshot().pin("node:City").rows == 2
+
+
+def test_an_interrupt_that_arrives_inside_a_stream_stays_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), translated("reading nodes/a"):
+        raise pa.ArrowInvalid("External error: KeyboardInterrupt: ")

@@ -1,4 +1,4 @@
-"""How graph URIs are read: what each spelling means, and what is refused with which remedy."""
+"""Parsing of graph URIs: accepted forms, and refusals with their remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import omnigraph
 from omnigraph.errors import UnsupportedLocation
+from omnigraph.settings import Settings, StorageSettings
 from omnigraph.storage.locations import parse_location
 
 SEGMENTS = st.text(
@@ -179,13 +181,17 @@ class TestChildren:
         assert len({location, parse_location("s3://bucket/graph/")}) == 1
 
 
+def storage(environment: dict[str, str]) -> StorageSettings:
+    return Settings.from_environment(environment).storage
+
+
 class TestStorageOptions:
     S3 = parse_location("s3://bucket/graph")
 
     def test_local_and_memory_need_none(self) -> None:
         env = {"AWS_ACCESS_KEY_ID": "id"}
-        assert parse_location("/graph").storage_options(env) == {}
-        assert parse_location("memory://m").storage_options(env) == {}
+        assert parse_location("/graph").storage_options(storage(env)) == {}
+        assert parse_location("memory://m").storage_options(storage(env)) == {}
 
     def test_the_aws_variables_are_honoured(self) -> None:
         env = {
@@ -198,7 +204,7 @@ class TestStorageOptions:
             "AWS_ENDPOINT_URL_S3": "https://special",
             "AWS_S3_FORCE_PATH_STYLE": "true",
         }
-        assert self.S3.storage_options(env) == {
+        assert self.S3.storage_options(storage(env)) == {
             "aws_access_key_id": "id",
             "aws_secret_access_key": "secret",
             "aws_session_token": "token",
@@ -209,29 +215,56 @@ class TestStorageOptions:
 
     def test_the_general_variables_are_the_fallback(self) -> None:
         env = {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ENDPOINT_URL": "https://general"}
-        options = self.S3.storage_options(env)
+        options = self.S3.storage_options(storage(env))
         assert options == {"aws_region": "us-west-2", "aws_endpoint": "https://general"}
 
     def test_the_region_has_a_default(self) -> None:
-        assert self.S3.storage_options({}) == {"aws_region": "us-east-1"}
-
-    def test_the_environment_of_the_process_is_the_default(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from the process")
-        assert self.S3.storage_options()["aws_access_key_id"] == "from the process"
+        assert self.S3.storage_options(storage({})) == {"aws_region": "us-east-1"}
 
     def test_an_unencrypted_endpoint_must_be_allowed(self) -> None:
         env = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}
         with pytest.raises(UnsupportedLocation) as caught:
-            self.S3.storage_options(env)
+            self.S3.storage_options(storage(env))
         assert "AWS_ALLOW_HTTP=true" in caught.value.remedy
-        assert self.S3.storage_options({**env, "AWS_ALLOW_HTTP": "1"})["allow_http"] == "true"
+        assert (
+            self.S3.storage_options(storage({**env, "AWS_ALLOW_HTTP": "1"}))["allow_http"] == "true"
+        )
 
     def test_virtual_hosted_style_can_be_asked_for(self) -> None:
-        options = self.S3.storage_options({"AWS_S3_FORCE_PATH_STYLE": "false"})
+        options = self.S3.storage_options(storage({"AWS_S3_FORCE_PATH_STYLE": "false"}))
         assert options["aws_virtual_hosted_style_request"] == "true"
 
-    def test_a_flag_that_is_neither_true_nor_false_is_refused(self) -> None:
-        with pytest.raises(UnsupportedLocation, match="AWS_ALLOW_HTTP"):
-            self.S3.storage_options({"AWS_ALLOW_HTTP": "maybe"})
+
+AWKWARD_DIRECTORIES = (
+    "a b", " a", "a#b", "a%b", "a%20b", "%zz", "grüße", "日本", "😀", "a'b", 'a"b', "a\\b", "a&b=c",
+    "a;b", "[a]", "a*b", "{a}", "a:b", "~a", "-a", "a^b|c", "<a>", "`a", "$a", "a@b",
+)  # fmt: skip
+
+
+class TestAwkwardDirectories:
+    @pytest.mark.parametrize("name", AWKWARD_DIRECTORIES)
+    def test_a_graph_with_branches_lives_in_it_alone(self, name: str, tmp_path: Path) -> None:
+        place = tmp_path / name / "graph"
+        place.parent.mkdir()
+        graph = omnigraph.init(place, "node N { k: String @key }\nedge E: N -> N")
+        with graph.write() as w:
+            w.insert("N", {"k": "x"})
+        graph.branches.create("dev")
+        with graph.write("dev") as w:
+            w.insert("N", {"k": "y"})
+            w.insert_edge("E", "x", "y")
+        again = omnigraph.open(place)
+        assert again.merge("dev", delete_branch=True).commit is not None
+        assert len(again.query("query q() { match { $n: N } return { $n.k } }")) == 2
+        files = [file for file in tmp_path.rglob("*") if file.is_file()]
+        assert all(file.is_relative_to(place) for file in files)
+
+    @pytest.mark.parametrize("name", ["a?b", "?", "what?#"])
+    def test_a_question_mark_is_refused_before_anything_is_written(
+        self, name: str, tmp_path: Path
+    ) -> None:
+        with pytest.raises(UnsupportedLocation) as caught:
+            omnigraph.init(tmp_path / name / "graph", "node N { k: String @key }")
+        assert "question mark" in caught.value.message
+        assert "without question marks" in caught.value.remedy
+        assert os.listdir(tmp_path) == []

@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 import pytest
 from tests.storage.racing import claim, flat, in_processes, in_threads, increment
+from tests.support.stores import open_objects
 
 from omnigraph.errors import InvalidInput, ObjectChanged, ObjectExists, ObjectNotFound
+from omnigraph.settings import Settings
 from omnigraph.storage.locations import Location, parse_location
-from omnigraph.storage.objects.obstore_store import open_objects
 from omnigraph.storage.objects.store import PATH_BYTES_MAX, ObjectStore
 
 KINDS = ["local", "file-uri", "fsync", "memory", pytest.param("s3", marks=pytest.mark.s3)]
@@ -50,7 +51,7 @@ def store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> ObjectSt
         s3 = request.getfixturevalue("s3")
         bucket = s3.create_bucket("contract")
         location = parse_location(f"{bucket}/{uuid.uuid4().hex}/a gräph")
-        return open_objects(location, options=location.storage_options(s3.environment()))
+        return open_objects(location, Settings.from_environment(s3.environment()).storage)
     if kind == "memory":
         return open_objects(parse_location(f"memory://{uuid.uuid4().hex}"))
     path = tmp_path / "a gräph"

@@ -1,4 +1,4 @@
-"""Local directories that refuse, are full, or cannot keep the promises (O-3, O-4, F-10)."""
+"""Local directories that are read-only, full, or lack required features (O-3, O-4, F-10)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.storage.small_disk import mounted, remount_read_only
+from tests.support.stores import open_objects
 
 import omnigraph
 from omnigraph.errors import (
@@ -23,10 +25,10 @@ from omnigraph.errors import (
     StorageFull,
     UnsupportedLocation,
 )
+from omnigraph.settings import Durability
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects import local_files
-from omnigraph.storage.objects.obstore_store import open_objects
-from omnigraph.storage.objects.store import Durability, ObjectStore
+from omnigraph.storage.objects.store import ObjectStore
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def run_unprivileged(code: str, *arguments: str) -> dict[str, str]:
         from omnigraph.errors import OmnigraphError
         from omnigraph.storage.objects import obstore_store as obstore_objects
         from omnigraph.storage.locations import parse_location
-        from omnigraph.storage.objects.obstore_store import open_objects
+        from tests.support.stores import open_objects
         if os.geteuid() == 0:
             os.setgroups([])
             os.setgid(65534)
@@ -243,7 +245,7 @@ class TestOpeningAGraph:
         monkeypatch.setattr(os, "link", refuse)
         with pytest.raises(UnsupportedLocation, match="exclusively"):
             omnigraph.open(uri)
-        assert omnigraph.open(uri, read_only=True).branches() == ["main"]
+        assert omnigraph.open(uri, read_only=True).branches.list() == ["main"]
 
     def test_O_4_so_is_one_without_locks(self, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(*_: object) -> None:
@@ -264,13 +266,13 @@ class TestOpeningAGraph:
 
         monkeypatch.setattr(os, "link", refuse)
         graph = omnigraph.open(uri)
-        assert graph.branches() == ["main"]
+        assert graph.branches.list() == ["main"]
         with pytest.raises(StorageFailure), graph.write() as w:
             w.insert("Person", {"name": "ana"})
 
     def test_O_4_a_reader_leaves_nothing(self, uri: str, tmp_path: Path) -> None:
         before = sorted(os.listdir(tmp_path / "g"))
-        omnigraph.open(uri, read_only=True).branches()
+        omnigraph.open(uri, read_only=True).branches.list()
         assert sorted(os.listdir(tmp_path / "g")) == before
         assert local_files._probed == set()
 
@@ -347,7 +349,7 @@ def test_a_holder_of_the_lock_that_was_stopped_does_not_stop_everybody(
 ) -> None:
     store = open_objects(parse_location(tmp_path))
     store.put("a.json", b"1")
-    monkeypatch.setattr(local_files, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(local_files, "LOCK_POLL", replace(local_files.LOCK_POLL, deadline_s=0.05))
     with local_files.locked(str(tmp_path)):
         with pytest.raises(StorageFailure):
             store.put("a.json", b"2")

@@ -1,4 +1,4 @@
-"""What the adapter makes of an S3 store that refuses, stumbles or loses its answers (O-2, F-9)."""
+"""The object adapter on an S3 store that refuses, fails or loses responses (O-2, F-9)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.support.s3server import S3Fault, S3Server
+from tests.support.stores import open_objects
 
 from omnigraph.errors import (
     ObjectChanged,
@@ -19,8 +20,9 @@ from omnigraph.errors import (
     StorageFull,
     UnsupportedLocation,
 )
+from omnigraph.settings import Settings
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects.obstore_store import ATTEMPTS_MAX, open_objects
+from omnigraph.storage.objects.obstore_store import ATTEMPTS_MAX
 from omnigraph.storage.objects.store import ObjectStore
 
 pytestmark = pytest.mark.s3
@@ -33,7 +35,7 @@ def store(s3: S3Server) -> ObjectStore:
 
 def connect(s3: S3Server, uri: str) -> ObjectStore:
     location = parse_location(uri)
-    return open_objects(location, options=location.storage_options(s3.environment()))
+    return open_objects(location, Settings.from_environment(s3.environment()).storage)
 
 
 CALLS: dict[str, Callable[[ObjectStore], object]] = {

@@ -15,12 +15,12 @@ from pathlib import Path
 from tests.graphs import many_types
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.catalog.branches.registry import MAIN_BRANCH
 from omnigraph.catalog.publication import Publication, Requirements
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import MAIN, Commit, TablePin
 from omnigraph.catalog.state import current_fragments
-from omnigraph.graph.handle import Graph
 from omnigraph.model.ids import new_ulid
 from omnigraph.storage.lance.staging import rows as staging
 from omnigraph.storage.lance.staging.compaction import stage_compaction

@@ -15,7 +15,7 @@ from tests.storage_calls.operations import CLASSES, OPERATIONS, Operation, Subje
 from tests.support.s3server import S3Server
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 
 COUNTED_AS = {"COPY": "PUT", "MULTIPART": "PUT", "DELETE_MANY": "DELETE"}
 REPETITIONS = 3  # the median of three never shows the one commit that folds

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.storage_calls.histories import WRITTEN
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.storage.lance import session as lance_session
 
 CLASSES = ("GET", "HEAD", "PUT", "LIST", "DELETE")
@@ -58,14 +58,14 @@ def _snapshot_of_a_commit(subject: Subject, n: int) -> None:
 
 def _choose_a_commit(subject: Subject, n: int) -> None:
     if subject.graph.uri not in _commits:
-        _commits[subject.graph.uri] = subject.graph.commits(limit=4)[-1].commit_id
+        _commits[subject.graph.uri] = subject.graph.history.commits(limit=4)[-1].commit_id
 
 
 _commits: dict[str, str] = {}
 
 
 def _create_branch(subject: Subject, n: int) -> None:
-    subject.graph.create_branch(f"branch-{n}")
+    subject.graph.branches.create(f"branch-{n}")
 
 
 def _write_on_branch(subject: Subject, n: int) -> None:

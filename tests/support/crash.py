@@ -23,13 +23,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import GraphNotFound, OmnigraphError
-from omnigraph.graph.handle import Graph
 from omnigraph.model.outcome import NOTHING
 from omnigraph.storage import failpoints
 from omnigraph.storage.lance.files.relocation import relocate
 from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects.obstore_store import open_objects
 from tests.support.children import child_environment
 from tests.support.crash_child import INTERRUPTED
 from tests.support.crash_kinds import Target, WriterKind, writer_kinds
@@ -40,6 +39,7 @@ from tests.support.promises import (
     commit_ids,
     pending_operations,
 )
+from tests.support.stores import open_objects
 
 CHILD_S_MAX = 120.0  # a child that takes longer is stuck, and that is a violation
 
@@ -75,7 +75,7 @@ class Trial:
 @dataclass(frozen=True, slots=True)
 class Scene:
     """A graph as a stopped writer left it: the commits before, the operations it left behind or
-    undid itself, and what it told of its write if it was interrupted."""
+    undid itself, and what it reported of its write if it was interrupted."""
 
     pair: Pair
     uri: str

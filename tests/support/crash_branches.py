@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from tests.support.crash_kinds import Target, WriterKind, writer_kind
 from tests.support.crash_writers import (
     ids,
@@ -12,7 +12,7 @@ from tests.support.crash_writers import (
     rows,
     update_two_types,
 )
-from tests.support.inline_tasks import BulkGraph
+from tests.support.inline_tasks import bulk_graph
 
 WRITES = 2  # the harness writes with the numbers 0 and 1
 
@@ -21,7 +21,7 @@ def graph_with_sides(uri: str) -> Graph:
     """For every number a branch with a neighbourhood of its own."""
     graph = make_graph(uri)
     for number in range(WRITES):
-        graph.create_branch(f"side{number}")
+        graph.branches.create(f"side{number}")
         insert_neighbourhood(graph, number, f"side{number}")
     return graph
 
@@ -38,10 +38,10 @@ class DeleteBranch(WriterKind):
         graph_with_sides(uri)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.delete_branch(f"side{number}", force=True)
+        target.graph.branches.delete(f"side{number}", force=True)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
-        return {"branch": f"side{number}" not in graph.branches()}
+        return {"branch": f"side{number}" not in graph.branches.list()}
 
 
 @writer_kind
@@ -59,7 +59,7 @@ class MergeBranch(WriterKind):
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         head = graph.snapshot(f"side{number}").commit_id
-        merged = any(commit.merged_parent == head for commit in graph.commits())
+        merged = any(commit.merged_parent == head for commit in graph.history.commits())
         return {**neighbourhood(graph, number, "main"), "commit": merged}
 
 
@@ -79,7 +79,7 @@ class MergeHistory(MergeBranch):
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         found = super().parts(graph, number)
         if found["commit"]:
-            setters = {b.property: b.commit for b in graph.blame("Person", f"new{number}")}
+            setters = {b.property: b.commit for b in graph.history.blame("Person", f"new{number}")}
             actors = {name: commit and commit.actor for name, commit in setters.items()}
             found["authors"] = (actors["name"], actors["age"]) == ("writer", "second")
         return found
@@ -92,7 +92,7 @@ class BulkMergeBranch(MergeBranch):
     name = "bulk merge"
 
     def write(self, target: Target, number: int) -> None:
-        graph, key = BulkGraph.of(target.graph), f"write {number}"
+        graph, key = bulk_graph(target.graph), f"write {number}"
         graph.merge(f"side{number}", actor="writer", idempotency_key=key)
 
 
@@ -103,7 +103,7 @@ class MergeIntoBranch(WriterKind):
     name = "merge into a fresh branch"
 
     def prepare(self, uri: str) -> None:
-        graph_with_sides(uri).create_branch("fresh")
+        graph_with_sides(uri).branches.create("fresh")
 
     def write(self, target: Target, number: int) -> None:
         target.graph.merge(f"side{number}", "fresh", actor="writer")
@@ -124,7 +124,7 @@ class Revert(WriterKind):
             insert_neighbourhood(graph, number, "main")
 
     def write(self, target: Target, number: int) -> None:
-        made = [c.commit_id for c in reversed(target.graph.commits()) if c.kind == "write"]
+        made = [c.commit_id for c in reversed(target.graph.history.commits()) if c.kind == "write"]
         target.graph.revert(made[2 + number], actor="writer")  # after those of make_graph
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
@@ -141,7 +141,7 @@ class Reset(WriterKind):
         graph_with_sides(uri)
 
     def write(self, target: Target, number: int) -> None:
-        commits = target.graph.commits(f"side{number}", limit=2)
+        commits = target.graph.history.commits(f"side{number}", limit=2)
         target.graph.reset(commits[-1].commit_id, f"side{number}", actor="writer")
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
@@ -157,7 +157,7 @@ class Restore(WriterKind):
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
-        graph.tag("before")
+        graph.tags.create("before")
         with graph.write() as w:
             for number in range(WRITES):
                 w.delete("Person", f"doomed{number}")
@@ -191,7 +191,7 @@ class TagCommit(WriterKind):
         make_graph(uri)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.tag(f"tag{number}", actor="writer")
+        target.graph.tags.create(f"tag{number}", actor="writer")
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
-        return {"tag": f"tag{number}" in {tag.name for tag in graph.tags()}}
+        return {"tag": f"tag{number}" in {tag.name for tag in graph.tags.list()}}

@@ -1,4 +1,4 @@
-"""The process that is killed: carries out one step and says so in one line of JSON.
+"""The child process that is killed: runs one step and reports it as one line of JSON.
 
     python -m tests.support.crash_child write URI KIND NUMBER
     python -m tests.support.crash_child recover URI

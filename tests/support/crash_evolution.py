@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from tests.support.crash_kinds import Target, WriterKind, writer_kind
 from tests.support.crash_writers import make_graph, rows
+from tests.support.internals import repository_of
 
 RENAMED = (("email: String?", "mail: String?"), ("since: I32?", "year: I32?"))
 """What the writes with the numbers 0 and 1 rename."""
@@ -18,7 +19,7 @@ GONE = (
 def columns(graph: Graph, key: str) -> set[str]:
     """The properties that a type's published table has."""
     pin = graph.snapshot().pin(key)
-    return set(graph._repository.tables.open(pin.ref).schema.names)
+    return set(repository_of(graph).tables.open(pin.ref).schema.names)
 
 
 def edited(graph: Graph, *edits: tuple[str, str]) -> str:
@@ -158,7 +159,7 @@ class MergeSchema(WriterKind):
         graph = make_graph(uri)
         for number in range(2):
             side = f"side{number}"
-            graph.create_branch(side)
+            graph.branches.create(side)
             text = edited(
                 graph,
                 ("age: I32?", f"age: I32?\n  score{number}: I64"),

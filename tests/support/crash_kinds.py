@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import ClassVar, TypeVar
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 
 KIND_MODULES = (
     "tests.support.crash_writers",

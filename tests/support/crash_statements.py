@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from tests.support.crash_kinds import Target, WriterKind, writer_kind
 from tests.support.crash_writers import ids, make_graph, neighbourhood, rows
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from omnigraph import Graph
 from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations.legacy import INERT_SINCE
-from omnigraph.graph.handle import Graph
 from tests.support.crash_kinds import Target, WriterKind, writer_kind
 from tests.support.crash_writers import ids, insert_neighbourhood, make_graph, neighbourhood
+from tests.support.internals import repository_of
 from tests.support.old_graphs import aged, without_primary_key
 
 SIDE = "side"
@@ -17,13 +18,13 @@ def old_graph(uri: str) -> None:
     """A graph of version 1 with a branch that has commits of its own."""
     with without_primary_key():
         graph = make_graph(uri)
-    graph.create_branch(SIDE)
+    graph.branches.create(SIDE)
     insert_neighbourhood(graph, 90, SIDE)
     aged(uri, 1)
 
 
 def format_of(graph: Graph, branch: str) -> int:
-    repository = graph._repository
+    repository = repository_of(graph)
     return repository.manifest(repository.branch(branch)).current().format
 
 
@@ -38,13 +39,13 @@ class Upgrade(WriterKind):
         old_graph(uri)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.upgrade(apply=True)
+        target.graph.maintenance.upgrade(apply=True)
         if number > 0:
             insert_neighbourhood(target.graph, number, SIDE)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         """Branches are brought on one after the other; no branch is ever without its commits."""
-        assert len(graph.commits(branch=SIDE)) >= len(graph.commits()) + 1
+        assert len(graph.history.commits(branch=SIDE)) >= len(graph.history.commits()) + 1
         there = number == 0 or neighbourhood(graph, number, SIDE)["person"]
         return {"whole": there and format_of(graph, SIDE) == INTERNAL_VERSION}
 
@@ -57,7 +58,9 @@ class FirstWriteToAnOldBranch(WriterKind):
 
     def prepare(self, uri: str) -> None:
         old_graph(uri)
-        Target(uri).graph.upgrade()  # opening brings main on; looking changes nothing else
+        Target(
+            uri
+        ).graph.maintenance.upgrade()  # opening brings main on; looking changes nothing else
 
     def write(self, target: Target, number: int) -> None:
         with target.graph.write(SIDE, actor="writer") as w:
@@ -76,11 +79,11 @@ class CleanupAfterUpgrade(WriterKind):
 
     def prepare(self, uri: str) -> None:
         old_graph(uri)
-        Target(uri).graph.upgrade(apply=True)
+        Target(uri).graph.maintenance.upgrade(apply=True)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.cleanup(keep=ALL, confirm=True)
+        target.graph.maintenance.cleanup(keep=ALL, confirm=True)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
-        left = [i for path in INERT_SINCE for i in graph._repository.objects.list(path)]
+        left = [i for path in INERT_SINCE for i in repository_of(graph).objects.list(path)]
         return {"reclaimed": not left}

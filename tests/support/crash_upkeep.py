@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from omnigraph.maintenance.fsck import Damage
-from omnigraph.maintenance.retention import READER_GRACE_VARIABLE
+from omnigraph.settings import Settings
 from omnigraph.storage.lance.staging.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.lance.staging.rows import stage_delete
 from tests.support.crash_kinds import Target, WriterKind, writer_kind
 from tests.support.crash_writers import ids, insert_neighbourhood, make_graph, rows
+from tests.support.internals import repository_of
 
 DEAD = b'{"owner": {"host": "gone", "pid": 1, "started": "never"}}'
 SMALL_WRITES = 3  # enough that every type has files to be joined
@@ -22,15 +22,15 @@ def untidy_graph(uri: str, branch: str = "main") -> Graph:
     """A graph whose types are each spread over several files, on a branch of its own if asked."""
     graph = make_graph(uri)
     if branch != "main":
-        graph.build_indexes()
-        graph.create_branch(branch)
+        graph.maintenance.build_indexes()
+        graph.branches.create(branch)
     for number in range(SMALL_WRITES):
         insert_neighbourhood(graph, 90 + number, branch)
     return graph
 
 
 def files_per_type(graph: Graph, branch: str) -> dict[str, int]:
-    tables = graph._repository.tables
+    tables = repository_of(graph).tables
     return {
         key: len(tables.open(pin.ref).fragments) for key, pin in graph.snapshot(branch).pins.items()
     }
@@ -45,7 +45,7 @@ class Optimizing(WriterKind):
         untidy_graph(uri, self.branch)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.optimize(self.branch)
+        target.graph.maintenance.optimize(self.branch)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         return {key: count == 1 for key, count in files_per_type(graph, self.branch).items()}
@@ -81,10 +81,10 @@ class BuildIndexes(WriterKind):
         make_graph(uri)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.build_indexes()
+        target.graph.maintenance.build_indexes()
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
-        found = graph.indexes()
+        found = graph.maintenance.indexes()
         return {f"{i.type_key} {i.property} {i.kind}": i.state == "current" for i in found}
 
 
@@ -95,14 +95,14 @@ class DropIndexes(WriterKind):
     name = "index drop"
 
     def prepare(self, uri: str) -> None:
-        make_graph(uri).build_indexes()
+        make_graph(uri).maintenance.build_indexes()
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.drop_indexes("node:Person" if number == 0 else "node:City")
+        target.graph.maintenance.drop_indexes("node:Person" if number == 0 else "node:City")
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         dropped = "node:Person" if number == 0 else "node:City"
-        found = [i for i in graph.indexes() if i.type_key == dropped]
+        found = [i for i in graph.maintenance.indexes() if i.type_key == dropped]
         return {f"{i.property} {i.kind}": i.parts == 0 for i in found}
 
 
@@ -117,19 +117,20 @@ class Cleanup(WriterKind):
         graph = untidy_graph(uri, "side")
         for number in range(SMALL_WRITES):
             insert_neighbourhood(graph, 80 + number, "main")
-        graph.optimize()
-        graph._repository.objects.put("_staging/01M7H4DSR3ACYWZH05C863YXQ3/intent.json", DEAD)
+        graph.maintenance.optimize()
+        repository_of(graph).objects.put("_staging/01M7H4DSR3ACYWZH05C863YXQ3/intent.json", DEAD)
 
     def write(self, target: Target, number: int) -> None:
-        os.environ[READER_GRACE_VARIABLE] = "0"  # nobody reads the older states
-        target.graph.cleanup(keep=1, confirm=True)
+        settings = Settings.from_environment({"OMNIGRAPH_READER_GRACE_SECONDS": "0"})
+        graph = omnigraph.open(target.uri, settings=settings)
+        graph.maintenance.cleanup(keep=1, confirm=True)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         """What a branch says never depends on a cleanup; old states go one by one."""
         for branch in ("main", "side"):
             for pin in graph.snapshot(branch).pins.values():
-                assert graph._repository.tables.open(pin.ref).scan().num_rows == pin.rows
-        return {"horizon": bool(graph._repository.main.current().horizon)}
+                assert repository_of(graph).tables.open(pin.ref).scan().num_rows == pin.rows
+        return {"horizon": bool(repository_of(graph).main.current().horizon)}
 
 
 @writer_kind
@@ -141,9 +142,9 @@ class PurgeEntity(WriterKind):
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
-        graph.create_branch("side")
+        graph.branches.create("side")
         insert_neighbourhood(graph, 90, "side")
-        graph.create_branch("moves")
+        graph.branches.create("moves")
         for number in (1, 0):  # so that a merge lists them one by one
             (id,) = _homes(graph, number)
             there = {"type": "City", "data": {"name": f"away{number}"}}
@@ -155,7 +156,7 @@ class PurgeEntity(WriterKind):
     def write(self, target: Target, number: int) -> None:
         graph = target.graph
         (id,) = _homes(graph, number) or _homes(graph, number, "side") or ("gone",)
-        graph.purge("edge", "LivesIn", id, confirm=True)
+        graph.maintenance.purge("edge", "LivesIn", id, confirm=True)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         """It goes from one branch after the other."""
@@ -176,7 +177,7 @@ class Repair(WriterKind):
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
-        tables, pins = graph._repository.tables, graph.snapshot().pins
+        tables, pins = repository_of(graph).tables, graph.snapshot().pins
         people = tables.open(pins["node:Person"].ref)
         tables.commit(stage_delete(people, people.scan(["id"])["id"], {}))
         cities = tables.open(pins["node:City"].ref)
@@ -185,12 +186,14 @@ class Repair(WriterKind):
         tables.commit(index)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.repair(confirm=True, restore=True)
+        target.graph.maintenance.repair(confirm=True, restore=True)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         """One type is healed after the other; rows are never missing."""
         assert len(ids(graph, "node:Person")) == graph.snapshot().pin("node:Person").rows
-        return {"healed": all(one.classification == "no_drift" for one in graph.repair())}
+        return {
+            "healed": all(one.classification == "no_drift" for one in graph.maintenance.repair())
+        }
 
 
 @writer_kind
@@ -202,13 +205,13 @@ class Backup(WriterKind):
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
-        graph.backup(f"{uri}.backup")
-        graph.create_branch("side")
+        graph.maintenance.backup(f"{uri}.backup")
+        graph.branches.create("side")
         insert_neighbourhood(graph, 90, "side")
         insert_neighbourhood(graph, 91, "main")
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.backup(f"{target.uri}.backup")
+        target.graph.maintenance.backup(f"{target.uri}.backup")
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         """What the backup says is whole at any time: an older state, or the newest.
@@ -216,8 +219,8 @@ class Backup(WriterKind):
         Versions that it does not say yet may be there already.
         """
         copy = omnigraph.open(f"{graph.uri}.backup", read_only=True)
-        assert {str(found.damage) for found in copy.check().findings} <= {Damage.DRIFT}
-        return {"head": copy.commits(limit=1) == graph.commits(limit=1)}
+        assert {str(found.damage) for found in copy.maintenance.check().findings} <= {Damage.DRIFT}
+        return {"head": copy.history.commits(limit=1) == graph.history.commits(limit=1)}
 
 
 @writer_kind
@@ -231,17 +234,17 @@ class Relocate(WriterKind):
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(f"{uri}.before")
-        graph.create_branch("side")
+        graph.branches.create("side")
         insert_neighbourhood(graph, 90, "side")
         shutil.move(f"{uri}.before", uri)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.relocate()
+        target.graph.maintenance.relocate()
         if number:
             insert_neighbourhood(target.graph, number, "side")
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
         """Versions are relocated one by one; each refers to one place or to the other."""
-        findings = omnigraph.open(graph.uri, read_only=True).check().findings
+        findings = omnigraph.open(graph.uri, read_only=True).maintenance.check().findings
         assert {str(found.damage) for found in findings} <= {Damage.READS_ELSEWHERE}
         return {"relocated": not findings}

@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 import omnigraph
-from omnigraph.graph.handle import Graph
-from omnigraph.ingest.load import Mode
-from omnigraph.spark.assign import Assigned, Assignment
-from omnigraph.spark.load.partitions import packed
-from omnigraph.spark.load.parts import Part
+from omnigraph import Graph
+from omnigraph.ingest.load import LoadMode
+from omnigraph.model.requests import CommitOptions
+from omnigraph.spark.assign import AssignedProperties, PropertyAssignment
+from omnigraph.spark.load.input_parts import InputPart
+from omnigraph.spark.load.partitions import to_ipc
 from omnigraph.storage.lance.staging.compaction_tiers import SMALL_FRAGMENTS_MAX
 from tests.support.crash_kinds import Target, WriterKind, writer_kind
-from tests.support.inline_tasks import BulkGraph, InlineTasks
+from tests.support.inline_tasks import InlineTasks, bulk_graph
+from tests.support.internals import backend_of, repository_of
 
 SCHEMA = """
 node Person {
@@ -37,7 +39,7 @@ DOOMED = 3  # nodes a test may delete, each with edges in both directions
 def rows(graph: Graph, key: str, branch: str = "main") -> list[dict[str, Any]]:
     """All rows of a type, read at its published version."""
     pin = graph.snapshot(branch).pin(key)
-    return list(graph._repository.tables.open(pin.ref).scan().to_pylist())
+    return list(repository_of(graph).tables.open(pin.ref).scan().to_pylist())
 
 
 def ids(graph: Graph, key: str, branch: str = "main") -> set[str]:
@@ -195,7 +197,7 @@ class FirstWriteOnBranch(WriterKind):
     name = "first write on a branch"
 
     def prepare(self, uri: str) -> None:
-        make_graph(uri).create_branch("side")
+        make_graph(uri).branches.create("side")
 
     def write(self, target: Target, number: int) -> None:
         insert_neighbourhood(target.graph, number, "side")
@@ -212,7 +214,7 @@ class LaterWriteOnBranch(WriterKind):
 
     def prepare(self, uri: str) -> None:
         graph = make_graph(uri)
-        graph.create_branch("side")
+        graph.branches.create("side")
         update_two_types(graph, 99, "side")
 
     def write(self, target: Target, number: int) -> None:
@@ -271,7 +273,7 @@ class BulkLoad(WriterKind):
     Its tasks run in the process itself, so that a kill hits the driver and a task alike.
     """
 
-    mode: ClassVar[Mode]
+    mode: ClassVar[LoadMode]
 
     def prepare(self, uri: str) -> None:
         make_graph(uri)
@@ -291,7 +293,7 @@ class BulkLoad(WriterKind):
             ]
         data = "\n".join(map(json.dumps, records)).encode()
         # What was left unfinished may be finished by the very write that repeats it.
-        graph, key = BulkGraph.of(target.graph), f"write {number}"
+        graph, key = bulk_graph(target.graph), f"write {number}"
         graph.load(data, mode=self.mode, actor="writer", idempotency_key=key)
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
@@ -323,16 +325,15 @@ class BulkAssignment(WriterKind):
         make_graph(uri)
 
     def write(self, target: Target, number: int) -> None:
-        data = packed(pa.table({"id": ["ana", "bo"], "age": [100 + number] * 2}))
-        part = Part(0, "<ages>", None, data, "arrow", "node:Person", len(data))
-        target.graph._assign(
+        data = to_ipc(pa.table({"id": ["ana", "bo"], "age": [100 + number] * 2}))
+        part = InputPart(0, "<ages>", None, data, "arrow", "node:Person", len(data))
+        backend_of(target.graph).bulk.assign(
             InlineTasks(),
-            Assignment({"node:Person": Assigned(("age",))}, (part,)),
+            PropertyAssignment({"node:Person": AssignedProperties(("age",))}, (part,)),
             "main",
             "analyze",
-            columns={},
-            actor="writer",
-            idempotency_key=f"write {number}",
+            {},
+            CommitOptions(actor="writer", idempotency_key=f"write {number}"),
         )
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
@@ -350,10 +351,10 @@ class CreateBranch(WriterKind):
         make_graph(uri)
 
     def write(self, target: Target, number: int) -> None:
-        target.graph.create_branch(f"branch{number}")
+        target.graph.branches.create(f"branch{number}")
 
     def parts(self, graph: Graph, number: int) -> dict[str, bool]:
-        return {"branch": f"branch{number}" in graph.branches()}
+        return {"branch": f"branch{number}" in graph.branches.list()}
 
 
 @writer_kind

@@ -1,4 +1,4 @@
-"""A twin of the object store that misbehaves on purpose.
+"""An object store with injected faults.
 
 Owns faults at the object adapter: it wraps a real store and fails, delays, holds or loses the
 answer of chosen calls. Rules are data (:class:`Fault`), every call is on record. It must never

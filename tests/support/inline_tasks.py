@@ -11,17 +11,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
+from omnigraph.catalog.repository import Repository
 from omnigraph.ingest.load import LoadSpec
+from omnigraph.local.backend import LocalBackend
+from omnigraph.local.merges import LocalMerges
+from omnigraph.local.writes import LocalWrites
 from omnigraph.merge.engine import ChooseEngine
+from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.prepare.committer import Attempt
 from omnigraph.spark.load.driver import Sizes, SparkLoad
 from omnigraph.spark.merge import SparkMerge
 from omnigraph.spark.quarantine import QuarantiningLoad
 from omnigraph.spark.tasks import Tasks
+from tests.support.internals import context_of
 
 Spec = TypeVar("Spec")
-Answer = TypeVar("Answer")
+Result = TypeVar("Answer")
 
 SMALL = Sizes(part_bytes=200, buckets=3)
 """Divides even the input of a test into several parts and buckets."""
@@ -39,46 +45,42 @@ class InlineTasks:
     def run(
         self,
         name: str,
-        function: Callable[[Spec], Answer],
+        function: Callable[[Spec], Result],
         specs: Sequence[Spec],
         *,
         light: bool = False,
-    ) -> list[Answer]:
+    ) -> list[Result]:
         return [self._one(function, spec) for spec in specs]
 
     def _one(self, function: Callable[[Any], Any], spec: Any) -> Any:
         return pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(spec)))))
 
 
-class BulkGraph(Graph):
-    """A graph whose loads and merges all go the bulk way, on given tasks and in given sizes."""
+def bulk_graph(graph: Graph, tasks: Tasks | None = None, sizes: Sizes = SMALL) -> Graph:
+    """A handle whose loads and merges all run in bulk, on given tasks and in given sizes."""
+    backend = LocalBackend(context_of(graph))
+    tasks = tasks or InlineTasks()
 
-    tasks: Tasks = InlineTasks()
-    sizes: Sizes = SMALL
-
-    @classmethod
-    def of(cls, graph: Graph, tasks: Tasks | None = None, sizes: Sizes = SMALL) -> BulkGraph:
-        found = cls(graph._repository, blobs=graph._blobs)
-        found.tasks, found.sizes = tasks or InlineTasks(), sizes
-        return found
-
-    def _open_load(
-        self, spec: LoadSpec, start: Attempt, engine: str | None, for_new_branch: bool
+    def open_load(
+        engine: str | None,
+        spec: LoadSpec,
+        start: Attempt,
+        blobs: BlobPolicy,
+        *,
+        for_new_branch: bool,
     ) -> Any:
         opened = partial(
-            SparkLoad,
-            spec,
-            start,
-            self._blobs,
-            self.tasks,
-            for_new_branch=for_new_branch,
-            sizes=self.sizes,
+            SparkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch, sizes=sizes
         )
-        return (
-            opened()
-            if spec.quarantine is None
-            else QuarantiningLoad(opened, start, spec.quarantine)
-        )
+        if spec.quarantine is None:
+            return opened()
+        return QuarantiningLoad(opened, start, spec.quarantine)
 
-    def _merge_engine(self, engine: str | None) -> ChooseEngine:
-        return lambda _: SparkMerge(self._repository, self.tasks, rows_per_task=MERGE_ROWS)
+    backend.writes = LocalWrites(backend.context, open_load)
+    backend.merges = LocalMerges(backend.context, backend.branches, bulk_merge_engine(tasks))
+    return Graph(backend)
+
+
+def bulk_merge_engine(tasks: Tasks) -> Callable[[Repository, str | None], ChooseEngine]:
+    """Merges on given tasks, whatever their size."""
+    return lambda repository, _: lambda _: SparkMerge(repository, tasks, rows_per_task=MERGE_ROWS)

@@ -1,4 +1,4 @@
-"""The external ledger: what each process began and was told, outside the graph.
+"""The external ledger: the operations each process started and their reported outcomes.
 
 One append-only file per process. A line is written before an operation begins and another when its
 outcome is known; acknowledgements are synced to disk before the process goes on, so that a killed

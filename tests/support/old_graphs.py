@@ -24,7 +24,7 @@ from omnigraph.catalog.history.commits import list_commits
 from omnigraph.catalog.migrations.legacy import ACTORS_PATH, COMMITS_PATH
 from omnigraph.catalog.migrations.run_refs import PREFIX
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Commit, Kind, manifest_schema
+from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Commit, RowKind, manifest_schema
 from omnigraph.storage.lance.staging.metadata import stage_schema_metadata
 from omnigraph.storage.lance.staging.rows import write_rows
 from omnigraph.storage.lance.tables import PinnedTable, StagedWrite, TableRef
@@ -83,7 +83,7 @@ def _aged(repository: Repository, branch: Branch, version: int) -> int:
 
 def _without_lineage(table: PinnedTable) -> StagedWrite:
     """The manifest without its commits and its head."""
-    kinds = f"object_type in ('{Kind.GRAPH_COMMIT}', '{Kind.GRAPH_HEAD}')"
+    kinds = f"object_type in ('{RowKind.GRAPH_COMMIT}', '{RowKind.GRAPH_HEAD}')"
     gone: dict[int, list[int]] = {}
     for address in table.scan(["object_id"], kinds, with_row_address=True)["_rowaddr"].to_pylist():
         gone.setdefault(address >> 32, []).append(address & _OFFSETS)

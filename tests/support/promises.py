@@ -1,4 +1,4 @@
-"""What must be true of every graph at rest, checked from outside.
+"""Invariants of every graph at rest, checked from outside.
 
 ``broken_promises`` opens the graph read-only and returns what is wrong with it, in words; an empty
 list means that every table of every branch is where the manifest says, no write is left in flight,

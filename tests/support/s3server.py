@@ -1,4 +1,4 @@
-"""An S3 protocol server for tests that counts requests and misbehaves on demand.
+"""An S3 protocol server for tests that counts requests and injects faults.
 
 Owns a moto server in a process of its own, on a free loopback port, that stops when its parent
 does. A layer in front of it keeps a log of every request (from whatever process it came, Lance's

@@ -21,7 +21,6 @@ import omnigraph
 from omnigraph.catalog.history.commits import list_commits
 from omnigraph.catalog.repository import Repository
 from omnigraph.storage.locations import parse_location
-from omnigraph.transaction.ownership import LEASE_VARIABLE
 from omnigraph.transaction.recovery.audit import Cause, read_audit
 from tests.support import schedule_worker
 from tests.support.children import child_environment
@@ -204,7 +203,7 @@ class Schedule:
         number, self._started = self._started, self._started + 1
         ledger = self._room / f"{role}{number}.jsonl"
         stderr = self._room / f"{role}{number}.err"
-        environment = child_environment(**{LEASE_VARIABLE: str(self._plan.lease_s)})
+        environment = child_environment(OMNIGRAPH_LEASE_SECONDS=str(self._plan.lease_s))
         arguments = [role, self._uri, str(ledger), str(number), str(self._plan.seed)]
         with stderr.open("wb") as errors:
             process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""One process of a random schedule: writes or reads lists until somebody kills it.
+"""One process of a random schedule: writes or reads lists until it is killed.
 
     python -m tests.support.schedule_worker ROLE URI LEDGER NUMBER SEED STOP_FILE
 
@@ -26,11 +26,12 @@ from omnigraph.catalog.schemas import load_schema
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints.image import TypeImage
 from omnigraph.errors import Conflict, OmnigraphError, OutcomeUnknown, RecoveryRequired
-from omnigraph.maintenance.upkeep import tend
+from omnigraph.maintenance.upkeep import run_upkeep
 from omnigraph.prepare.preparer import Preparer
 from omnigraph.storage.locations import parse_location
 from omnigraph.transaction.prepared import WriteInfo
 from tests.support.history import Append, Outcome
+from tests.support.internals import repository_of, transaction_of
 from tests.support.ledger import Ledger
 
 TYPES = ("Red", "Green", "Blue", "White")
@@ -67,8 +68,8 @@ class Writer:
 
     def __init__(self, uri: str, ledger: Ledger, number: int, rng: random.Random) -> None:
         self._graph = omnigraph.open(uri)  # resolves what dead writers left
-        self._repository = self._graph._repository
-        self._transaction = self._graph._transaction
+        self._repository = repository_of(self._graph)
+        self._transaction = transaction_of(self._graph)
         self._ledger = ledger
         self._home = TYPES[number % len(TYPES)]
         self._actor = f"p{number}"
@@ -97,7 +98,9 @@ class Writer:
                 return
             raise
         self._ledger.end(number, Outcome.OK, at=snapshot.commit_id, read=lists, commit=commit_id)
-        tend(self._repository, self._transaction, branch, {f"node:{name}": 0 for name in types})
+        run_upkeep(
+            self._repository, self._transaction, branch, {f"node:{name}": 0 for name in types}
+        )
 
     def _chosen_types(self) -> tuple[str, ...]:
         if self._rng.random() < HOME_SHARE:

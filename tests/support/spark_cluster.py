@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from omnigraph.settings import Settings
 from omnigraph.spark.session.java import find_java_home
 
 START_S_MAX = 120.0  # a Java machine on a busy computer
@@ -87,9 +88,7 @@ def _start(role: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes
     home = Path(pyspark.__file__).parent
     environ = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
     environ["PYSPARK_PYTHON"] = sys.executable
-    java_home = find_java_home(os.environ)
-    if java_home is not None:
-        environ["JAVA_HOME"] = java_home
+    environ["JAVA_HOME"] = find_java_home(Settings.from_environment())
     with log.open("wb") as out:
         return subprocess.Popen(
             [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", *arguments],

@@ -11,13 +11,13 @@ def main(where: str) -> None:
     graph = omnigraph.open(where)
     for line in sys.stdin:
         name, _, again = line.strip().partition(" ")
-        for tag in [tag.name for tag in graph.tags() if tag.name == f"tag-{name}"]:
-            graph.delete_tag(tag)
+        for tag in [tag.name for tag in graph.tags.list() if tag.name == f"tag-{name}"]:
+            graph.tags.delete(tag)
         for branch in (f"from-{name}", name):
-            if branch in graph.branches():
-                graph.delete_branch(branch, force=True)
+            if branch in graph.branches.list():
+                graph.branches.delete(branch, force=True)
         if again:
-            graph.create_branch(name)
+            graph.branches.create(name)
         print("done", flush=True)
 
 

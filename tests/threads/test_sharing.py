@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.engine.cache.cache import Cache
+from omnigraph import Graph
+from omnigraph.engine.cache.memory_cache import MemoryCache
 from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, OmnigraphError
-from omnigraph.graph.handle import Graph
-from omnigraph.maintenance.indexes import Indexing
-from omnigraph.maintenance.optimize import Compacting
+from omnigraph.maintenance.indexes import StageIndexBuild
+from omnigraph.maintenance.optimize import StageCompaction
 from omnigraph.model.ids import new_ulid
+from omnigraph.storage import named_locks
 from omnigraph.storage.lance.tables import StagedWrite
-from omnigraph.storage.thread_queues import Queue, queue
+from omnigraph.storage.named_locks import NamedLock, named_lock
 from tests.graphs import people_graph, repository
 
 QUERY = "query q() { match { $p: Person } return { $p.name } }"
@@ -83,31 +84,35 @@ class TestOneHandle:
     def test_reads_go_on_while_branches_are_forked(self, graph: Graph) -> None:
         def fork() -> None:
             for number in range(15):
-                graph.create_branch(f"b{number}")
+                graph.branches.create(f"b{number}")
                 inserted(graph, f"p{number}", f"b{number}")
 
-        reads = [lambda: graph.query(QUERY), lambda: list(graph.export()), graph.commits]
+        reads = [lambda: graph.query(QUERY), lambda: list(graph.export()), graph.history.commits]
         beside(reads, fork)
 
     def test_reads_go_on_while_indexes_are_built_and_files_compacted(self, graph: Graph) -> None:
-        def tend() -> None:
+        def maintain() -> None:
             for number in range(8):
                 inserted(graph, f"p{number}")
-                graph.optimize()
-                graph.drop_indexes("node:Person")
-                graph.build_indexes()
+                graph.maintenance.optimize()
+                graph.maintenance.drop_indexes("node:Person")
+                graph.maintenance.build_indexes()
 
-        reads = [lambda: graph.query(QUERY), lambda: list(graph.export()), graph.indexes]
-        beside(reads, tend)
+        reads = [
+            lambda: graph.query(QUERY),
+            lambda: list(graph.export()),
+            graph.maintenance.indexes,
+        ]
+        beside(reads, maintain)
 
     def test_eight_threads_create_eight_branches(self, graph: Graph) -> None:
-        calls = [lambda n=n: graph.create_branch(f"b{n}") for n in range(8)]
+        calls = [lambda n=n: graph.branches.create(f"b{n}") for n in range(8)]
 
         assert at_once(*calls) == [None] * 8
-        assert len(graph.branches()) == 9
+        assert len(graph.branches.list()) == 9
 
     def test_of_eight_threads_that_create_one_branch_one_succeeds(self, graph: Graph) -> None:
-        raised = at_once(*[lambda: graph.create_branch("b")] * 8)
+        raised = at_once(*[lambda: graph.branches.create("b")] * 8)
 
         assert raised.count(None) == 1
         assert {type(error) for error in raised if error is not None} == {BranchExists}
@@ -115,7 +120,7 @@ class TestOneHandle:
     def test_the_first_writes_of_six_threads_to_a_fresh_branch_all_land(self, graph: Graph) -> None:
         for round in range(5):
             branch = f"b{round}"
-            graph.create_branch(branch)
+            graph.branches.create(branch)
             calls = [lambda n=n, b=branch: inserted(graph, f"p{n}", b) for n in range(6)]
 
             assert at_once(*calls) == [None] * 6
@@ -129,7 +134,7 @@ class TestOneHandle:
         assert at_once(*[lambda n=n: insert(n) for n in range(8)]) == [None] * 8
         expected = [f"p{worker}-{number}" for worker in range(8) for number in range(5)]
         assert names(graph) == sorted(["ana", "bo", *expected])
-        assert graph.check().findings == []
+        assert graph.maintenance.check().findings == []
 
     def test_an_update_is_not_refused_because_of_an_index_that_is_built(self, graph: Graph) -> None:
         """Upkeep adds no commit: what the update was decided on is what it was."""
@@ -140,28 +145,28 @@ class TestOneHandle:
                     f'query q() {{ update Person set {{ age: {age} }} where name = "bo" }}'
                 )
 
-        def tend() -> None:
+        def maintain() -> None:
             for _ in range(10):
-                graph.build_indexes()
-                graph.drop_indexes("node:Person")
+                graph.maintenance.build_indexes()
+                graph.maintenance.drop_indexes("node:Person")
 
-        assert at_once(update, tend) == [None, None]
+        assert at_once(update, maintain) == [None, None]
         assert graph.entity("node:Person", "bo")["age"] == 14
 
     def test_merges_of_six_threads_into_one_branch_all_land(self, graph: Graph) -> None:
         for number in range(6):
-            graph.create_branch(f"b{number}")
+            graph.branches.create(f"b{number}")
             inserted(graph, f"p{number}", f"b{number}")
         calls = [lambda n=n: graph.merge(f"b{n}", delete_branch=True) for n in range(6)]
 
         assert at_once(*calls) == [None] * 6
         assert names(graph) == sorted(["ana", "bo", *(f"p{n}" for n in range(6))])
-        assert graph.branches() == ["main"]
+        assert graph.branches.list() == ["main"]
 
     def test_a_branch_that_several_threads_delete_is_deleted_once(self, graph: Graph) -> None:
-        graph.create_branch("b")
+        graph.branches.create("b")
         inserted(graph, "p", "b")
-        raised = at_once(*[lambda: graph.delete_branch("b", force=True)] * 6)
+        raised = at_once(*[lambda: graph.branches.delete("b", force=True)] * 6)
 
         assert raised.count(None) == 1
         assert {type(error) for error in raised if error is not None} == {BranchNotFound}
@@ -169,10 +174,10 @@ class TestOneHandle:
     def test_a_fork_and_the_deletion_of_its_source_exclude_each_other(self, graph: Graph) -> None:
         for number in range(10):
             source, child = f"s{number}", f"c{number}"
-            graph.create_branch(source)
+            graph.branches.create(source)
             forked, deleted = at_once(
-                lambda s=source, c=child: graph.create_branch(c, s),
-                lambda s=source: graph.delete_branch(s),
+                lambda s=source, c=child: graph.branches.create(c, s),
+                lambda s=source: graph.branches.delete(s),
             )
             if forked is None:
                 assert isinstance(deleted, BranchInUse)
@@ -185,11 +190,11 @@ class TestOneHandle:
 def test_two_handles_of_one_process_wait_for_each_other(graph: Graph) -> None:
     others = [graph, omnigraph.open(graph.uri), omnigraph.open(graph.uri)]
     calls = [lambda n=n: inserted(others[n % 3], f"p{n}") for n in range(6)]
-    calls += [lambda n=n: others[n % 3].create_branch(f"b{n}") for n in range(6)]
+    calls += [lambda n=n: others[n % 3].branches.create(f"b{n}") for n in range(6)]
 
     assert at_once(*calls) == [None] * 12
     assert len(names(others[1])) == 8
-    assert len(others[2].branches()) == 7
+    assert len(others[2].branches.list()) == 7
 
 
 def test_a_write_of_another_thread_is_alive_and_is_nobody_elses_to_resolve(graph: Graph) -> None:
@@ -201,10 +206,10 @@ def test_a_write_of_another_thread_is_alive_and_is_nobody_elses_to_resolve(graph
 
     def recover() -> None:
         for _ in range(30):
-            assert second.recover().resolved == []
+            assert second.maintenance.recover().resolved == []
 
     assert at_once(insert(first, "a"), insert(second, "b"), recover) == [None] * 3
-    assert graph.recoveries() == []
+    assert graph.maintenance.recoveries() == []
 
 
 @pytest.mark.parametrize("kind", ["compaction", "index"])
@@ -213,7 +218,7 @@ def test_files_that_were_written_beside_a_table_are_not_committed_to_a_fork_of_i
 ) -> None:
     """A reset, or a change of the schema, moves a type to a fork of its table."""
     inserted(graph, "carl")
-    stage = Compacting() if kind == "compaction" else Indexing(graph.schema())
+    stage = StageCompaction() if kind == "compaction" else StageIndexBuild(graph.schema())
     view = repository(graph)
     pin = view.snapshot(view.branch("main")).pin("node:Person")
     assert stage("node:Person", view.tables.open(pin.ref), {}) is not None
@@ -232,7 +237,7 @@ def test_an_index_that_was_built_for_a_column_is_not_used_for_another_of_its_nam
     wider = text.replace("age: I32?", "age: I32?  extra: I32? @index")
     graph.apply_schema(wider)
     view = repository(graph)
-    stage = Indexing(graph.schema())
+    stage = StageIndexBuild(graph.schema())
 
     def staged() -> StagedWrite | None:
         pin = view.snapshot(view.branch("main")).pin("node:Person")
@@ -246,8 +251,8 @@ def test_an_index_that_was_built_for_a_column_is_not_used_for_another_of_its_nam
     assert second is not None
     fields = [index.fields for index in second.transaction.operation.new_indices]
     assert fields != [index.fields for index in first.transaction.operation.new_indices]
-    graph.optimize()
-    graph.optimize()
+    graph.maintenance.optimize()
+    graph.maintenance.optimize()
 
 
 class TestSharedState:
@@ -262,7 +267,7 @@ class TestSharedState:
 
         def slow(*given: object, **named: object) -> object:
             dataset = opened(*given, **named)
-            view.tables.forget(ref.path)  # what a purge does meanwhile
+            view.tables.evict(ref.path)  # what a purge does meanwhile
             return dataset
 
         monkeypatch.setattr(lance, "dataset", slow)
@@ -272,29 +277,29 @@ class TestSharedState:
         assert view.tables.open(ref) is not stale
 
     def test_what_was_made_before_a_cache_was_cleared_is_not_kept(self) -> None:
-        cache = Cache(1_000)
+        cache = MemoryCache(1_000)
 
         def make() -> memoryview:
             cache.clear()
             return memoryview(b"purged")
 
-        assert cache.get("key", make) == b"purged"
+        assert cache.get_or_make("key", make) == b"purged"
         assert (len(cache), cache.nbytes) == (0, 0)
 
     def test_bytes_of_an_entry_that_is_made_twice_count_once(self) -> None:
-        cache = Cache(1_000)
+        cache = MemoryCache(1_000)
 
         def make() -> memoryview:
-            cache.get("other", lambda: memoryview(b"1234"))
-            cache._keep("key", memoryview(b"12345"), 0)
+            cache.get_or_make("other", lambda: memoryview(b"1234"))
+            cache.put("key", memoryview(b"12345"), 5)
             return memoryview(b"12345")
 
-        cache.get("key", make)
+        cache.get_or_make("key", make)
         assert cache.nbytes == 9
 
-    def test_queues_hand_over_in_order_and_are_forgotten(self) -> None:
-        lock, order = queue("graph", "main"), list[int]()
-        assert queue("graph", "main") is lock
+    def test_named_locks_are_granted_in_order_and_are_garbage_collected(self) -> None:
+        lock, order = named_lock("graph", "main"), list[int]()
+        assert named_lock("graph", "main") is lock
         threads = []
         with lock.held(), lock.held():
             lock.wait()
@@ -310,12 +315,10 @@ class TestSharedState:
         assert not [name for name in _names() if name == ("graph", "main")]
 
 
-def _pass(lock: Queue, order: list[int], number: int) -> None:
+def _pass(lock: NamedLock, order: list[int], number: int) -> None:
     with lock.held():
         order.append(number)
 
 
 def _names() -> list[object]:
-    from omnigraph.storage import thread_queues as queues
-
-    return list(queues._queues)
+    return list(named_locks._locks)

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.graph.handle import Graph
+from omnigraph import Graph
 from tests.threads.workload import OPERATIONS, Model, Worker, check, race, start
 
 pytestmark = pytest.mark.slow
@@ -98,7 +98,7 @@ def test_the_first_rounds_make_every_pair_meet() -> None:
 
 
 def _commits(graph: Graph) -> int:
-    return len(graph.commits(limit=COMMITS_MAX))
+    return len(graph.history.commits(limit=COMMITS_MAX))
 
 
 def test_threads_share_one_handle(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import omnigraph
+from omnigraph import Graph
 from omnigraph.errors import (
     BranchInUse,
     BranchNotFound,
@@ -34,7 +35,6 @@ from omnigraph.errors import (
     TagExists,
     TagNotFound,
 )
-from omnigraph.graph.handle import Graph
 
 SCHEMA = """
 node Left { name: String @key  n: I64? }
@@ -133,10 +133,10 @@ class Worker:
     def some_branch(self) -> str:
         """A branch that somebody else may be deleting, or has deleted since it was listed."""
         if self.random.random() < 0.5:
-            self._known = [name for name in self.graph.branches() if name != "main"]
+            self._known = [name for name in self.graph.branches.list() if name != "main"]
         if not self._known:
             self._known = [f"fork.{self.new_name()}"]
-            self.graph.create_branch(self._known[0])
+            self.graph.branches.create(self._known[0])
         return self.random.choice(self._known)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -183,20 +183,20 @@ class Worker:
     def fork(self) -> None:
         """Create a branch of a name that was never used before; too many of them are deleted."""
         source = "main" if self.random.random() < 0.8 else self.some_branch()
-        self.graph.create_branch(f"fork.{self.new_name()}", source)
-        if len(self.graph.branches()) > BRANCHES_MAX:
+        self.graph.branches.create(f"fork.{self.new_name()}", source)
+        if len(self.graph.branches.list()) > BRANCHES_MAX:
             self.delete()
 
     def delete(self) -> None:
         name = self.some_branch()
-        self.graph.delete_branch(name, force=True)
+        self.graph.branches.delete(name, force=True)
         with self.lock:
             self.model.deleted.add(name)
 
     def merge(self) -> None:
         """A branch of its own into main, and one that others may be deleting."""
         mine = f"mine.{self.new_name()}"
-        self.graph.create_branch(mine)
+        self.graph.branches.create(mine)
         names = [self.insert(mine)]
         merged = self.graph.merge(mine, delete_branch=True)
         with self.lock:
@@ -209,24 +209,24 @@ class Worker:
 
     def tag(self) -> None:
         name = f"tag-{self.random.randrange(3)}"
-        self.graph.tag(name, self.random.choice(["main", self.some_branch()]))
-        self.graph.delete_tag(name)
+        self.graph.tags.create(name, self.random.choice(["main", self.some_branch()]))
+        self.graph.tags.delete(name)
 
     # -- upkeep ------------------------------------------------------------------------------------
 
     def optimize(self) -> None:
-        self.graph.optimize(self.random.choice(["main", "main", self.some_branch()]))
+        self.graph.maintenance.optimize(self.random.choice(["main", "main", self.some_branch()]))
 
     def index(self) -> None:
-        self.graph.build_indexes()
+        self.graph.maintenance.build_indexes()
         with suppress(InvalidInput):  # another thread has dropped them
-            self.graph.drop_indexes("node:Left")
+            self.graph.maintenance.drop_indexes("node:Left")
 
     def apply_schema(self) -> None:
         self.graph.apply_schema(self.random.choice([SCHEMA, WIDER]))
 
     def cleanup(self) -> None:
-        self.graph.cleanup(keep=self.random.choice([2, 50]), confirm=True)
+        self.graph.maintenance.cleanup(keep=self.random.choice([2, 50]), confirm=True)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -243,20 +243,20 @@ class Worker:
 
     def feed(self) -> None:
         try:
-            page = self.graph.changes(cursor=self._cursor)
+            page = self.graph.history.changes(cursor=self._cursor)
         except (ChangeFeedGap, ChangesRefused):
             self._cursor = None
             raise
         self._cursor = page.cursor or self._cursor
-        self.graph.changes(self.some_branch(), start="beginning", commits_max=3)
+        self.graph.history.changes(self.some_branch(), start="beginning", commits_max=3)
 
     def diff(self) -> None:
         list(self.graph.diff("main", self.some_branch()))
 
     def look_back(self) -> None:
-        self.graph.commits(self.some_branch(), limit=5)
-        self.graph.blame("node:Left", COUNTER)
-        list(self.graph.history("node:Left", COUNTER, self.some_branch()))
+        self.graph.history.commits(self.some_branch(), limit=5)
+        self.graph.history.blame("node:Left", COUNTER)
+        list(self.graph.history.entity("node:Left", COUNTER, self.some_branch()))
 
 
 Answers = tuple[type[OmnigraphError], ...]
@@ -289,7 +289,7 @@ def start(where: str) -> Graph:
     with graph.write() as w:
         w.insert("Left", {"name": COUNTER, "n": 0})
     for number in range(3):
-        graph.create_branch(f"first-{number}")
+        graph.branches.create(f"first-{number}")
     return graph
 
 
@@ -328,9 +328,9 @@ def check(where: str, model: Model) -> None:
     """
     assert model.failures == [], "\n\n".join(model.failures[:8])
     graph = omnigraph.open(where)
-    assert graph.pending_writes() == []
-    assert graph.check().findings == []
-    live = set(graph.branches())
+    assert graph.maintenance.pending_writes() == []
+    assert graph.maintenance.check().findings == []
+    live = set(graph.branches.list())
     assert not live & model.deleted
     known = {branch: exported(graph.export(branch))["Left"] for branch in live}
     assert model.merged <= known["main"]

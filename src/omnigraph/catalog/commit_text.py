@@ -1,9 +1,9 @@
-"""What a caller says about a write: texts that are stored with commits, tags and keys.
+"""Checks texts and metadata that callers give with a write: actor, message, keys, names.
 
-Checked where they enter: a text that is not UTF-8 (a lone surrogate, as Python makes of bytes it
-cannot decode) could be stored and never be shown again. NUL is refused, because tools that read
-lines of C strings cut a text there. Everything else is stored as it is; the command line escapes
-control characters when it shows them.
+Text that is not UTF-8 (a lone surrogate, which Python makes of bytes it cannot decode) is refused:
+it could be stored and not be encoded again. NUL is refused, because tools that use C strings cut a
+text there. Everything else is stored unchanged; the command line escapes control characters when
+it prints them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.model.arguments import utf8_problem
 
 
 def check_text(what: str, text: Any) -> None:
-    """Refuse a text that cannot be stored and shown; None is no text."""
+    """Raise ``InvalidInput`` for a text that cannot be stored and printed; None is accepted."""
     if text is None:
         return
     if not isinstance(text, str):
@@ -31,11 +31,14 @@ def check_text(what: str, text: Any) -> None:
             remedy=f"Give the {what} in UTF-8.",
         )
     if "\0" in text:
-        raise InvalidInput(f"the {what} contains NUL: {text!a}", remedy="Remove it.")
+        raise InvalidInput(
+            f"the {what} contains NUL: {text!a}",
+            remedy=f"Remove the NUL character from the {what}.",
+        )
 
 
 def checked_metadata(metadata: Any) -> dict[str, Any]:
-    """Metadata of a commit as a dictionary that JSON can hold; none when there is none."""
+    """Metadata of a commit as a JSON-compatible dictionary; empty when None is given."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
@@ -45,8 +48,11 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
         )
     for name, value in metadata.items():
         if not isinstance(name, str):
-            raise InvalidInput(f"{name!r} is not a name of metadata", remedy="Use strings.")
-        check_text("name of metadata", name)
+            raise InvalidInput(
+                f"the metadata name {name!r} is not a string",
+                remedy="Use strings as metadata names.",
+            )
+        check_text("metadata name", name)
         _check_value(name, value)
     return dict(metadata)
 
@@ -56,14 +62,14 @@ def _check_value(name: str, value: Any) -> None:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"metadata {name!r} is {type(value).__name__}, which JSON cannot hold: {error}",
-            remedy="Give it as a string.",
+            f"metadata {name!r} is {type(value).__name__}, which JSON cannot represent: {error}",
+            remedy=f"Give metadata {name!r} as a string.",
         ) from None
     _check_texts(f"metadata {name!r}", value)
 
 
 def _check_texts(what: str, value: Any) -> None:
-    """Every text in a JSON value."""
+    """Check every text in a JSON value."""
     if isinstance(value, str):
         check_text(what, value)
     elif isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""Making a graph: all tables first, the manifest last.
+"""Creates a graph: all tables first, the manifest last.
 
-The graph exists from the moment its manifest does, and the manifest is created exclusively, with
-everything in it, in one step. A crash before that leaves tables that nothing refers to; the next
-``init`` at the same place simply gives its own tables other paths. Of two racing ``init``s the one
-whose manifest comes second has lost, and removes what it made.
+The graph exists once its manifest does, and the manifest is created exclusively and complete in one
+step. A crash before that leaves orphaned tables; the next ``init`` at the same location gives its
+tables other paths. Of two concurrent ``init``s the one whose manifest comes second fails and
+removes its tables.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ from omnigraph.errors import GraphExists, OmnigraphError, OutcomeUnknown
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model import outcome
 from omnigraph.model.ids import new_ulid
+from omnigraph.settings import Settings
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.arrow_schema import table_schema
 from omnigraph.storage.lance.errors import AmbiguousOutcome, TableExists, TableNotFound
 from omnigraph.storage.lance.tables import operation_properties
 from omnigraph.storage.locations import Location
-from omnigraph.storage.objects.store import Durability, ObjectStore
+from omnigraph.storage.objects.store import ObjectStore
 from omnigraph.storage.paths import table_path
 
 log = logging.getLogger("omnigraph.init")
 
 PURGED = "PURGED"
-"""An object at a path whose table was removed for good: a path is never used twice."""
+"""A marker object at the path of a purged table: a path is never reused."""
 
 
 def create_graph(
@@ -50,11 +51,11 @@ def create_graph(
     *,
     actor: str | None = None,
     objects: ObjectStore | None = None,
-    durability: Durability = "process",
+    settings: Settings | None = None,
 ) -> Repository:
     """Create a graph with this schema; refuses, and changes nothing, where one exists."""
     check_text("actor", actor)
-    repository = Repository(location, objects=objects, durability=durability)
+    repository = Repository(location, objects=objects, settings=settings)
     if repository.was_created():
         raise _exists(location)
     repository.objects.ensure_writable()
@@ -79,21 +80,21 @@ def create_graph(
         _create_manifest(repository, schema, pins, commit)
         hit("init.after_manifest")
     except (TableExists, TableNotFound, AmbiguousOutcome) as failure:
-        if not _is_ours(location, objects, commit, failure):
+        if not _is_ours(repository, objects, commit, failure):
             discard_tables(repository, made)
             raise _exists(location) from failure
     except OmnigraphError:
         discard_tables(repository, made)
         raise
     except BaseException:
-        _tell_whether_created(repository, commit)
+        _report_created(repository, commit)
         raise
     outcome.committed(commit.commit_id)
-    return Repository.open(location, objects=objects, durability=durability)
+    return Repository.open(location, objects=objects, settings=repository.settings)
 
 
-def _tell_whether_created(repository: Repository, commit: Commit) -> None:
-    """After an interrupt: the graph may have been created just before it."""
+def _report_created(repository: Repository, commit: Commit) -> None:
+    """After an interrupt: report a graph that was created just before it."""
     try:
         if find_commit(repository.main.current(), commit.commit_id) is not None:
             outcome.committed(commit.commit_id)
@@ -104,15 +105,17 @@ def _tell_whether_created(repository: Repository, commit: Commit) -> None:
 
 
 def _is_ours(
-    location: Location, objects: ObjectStore | None, commit: Commit, failure: OmnigraphError
+    repository: Repository, objects: ObjectStore | None, commit: Commit, failure: OmnigraphError
 ) -> bool:
-    """After an unclear answer: whether the graph that is there now is the one we made."""
+    """After an ambiguous outcome: whether the existing graph is the one created here."""
+    location = repository.location
     try:
-        found = Repository.open(location, objects=objects).main.current()
+        again = Repository.open(location, objects=objects, settings=repository.settings)
+        found = again.main.current()
     except OmnigraphError as second:
         raise OutcomeUnknown(
-            f"it is not known whether the graph at {location.uri} was created: {failure.message}",
-            remedy="Look with `omnigraph snapshot`; if nothing is there, run init again.",
+            f"it is unknown whether the graph at {location.uri} was created: {failure.message}",
+            remedy="Check with `omnigraph snapshot`; if there is no graph, run init again.",
         ) from second
     return find_commit(found, commit.commit_id) is not None
 
@@ -127,9 +130,9 @@ def create_table(
     owner: str = MAIN,
     suffix: str = "",
 ) -> TablePin:
-    """The empty table of a type. Its path is noted in ``made``; nothing refers to it yet.
+    """Create the empty table of a type and append its path to ``made``; nothing refers to it yet.
 
-    ``suffix`` tells a second table of one lifetime, on another branch, from the first.
+    ``suffix`` distinguishes a second table of one lifetime, on another branch, from the first.
     """
     properties = operation_properties(operation_id, kind)
     columns = table_schema(entity_type)
@@ -139,7 +142,7 @@ def create_table(
             raise TableExists(f"{path} was used before")
         table = repository.tables.create(path, columns, properties)
     except (TableExists, TableNotFound):
-        # Another lifetime's, or left behind, or being made, or removed, by whoever races this one.
+        # The path belongs to another lifetime, is orphaned, or is in use by a concurrent init.
         path = table_path(entity_type.key, f"{entity_type.incarnation}{suffix}")
         table = repository.tables.create(path, columns, properties)
     made.append(path)
@@ -172,13 +175,13 @@ def _create_manifest(
 
 
 def discard_tables(repository: Repository, made: list[str]) -> None:
-    """Remove tables that nothing refers to; a failure leaves unreferenced files, nothing else."""
+    """Remove tables that nothing refers to; a failure only leaves orphaned files."""
     for path in made:
         try:
             repository.objects.delete_prefix(path)
         except OmnigraphError as error:
-            log.warning("could not remove %s, which is not used: %s", path, error.message)
+            log.warning("could not remove the unused table %s: %s", path, error.message)
 
 
 def _exists(location: Location) -> GraphExists:
-    return GraphExists(f"there is a graph at {location.uri} already", details={"uri": location.uri})
+    return GraphExists(f"a graph exists already at {location.uri}", details={"uri": location.uri})

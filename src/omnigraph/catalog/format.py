@@ -1,9 +1,8 @@
-"""The format stamp of a graph: what this program writes, and what it agrees to read.
+"""The format stamp of a graph: the versions this program writes and those it reads.
 
-Every manifest carries two numbers. The *layout* says whose rows these are; another implementation's
-are refused. The *internal version* counts the steps of one history, each of which is a module of
-``omnigraph.catalog.migrations``; what is older than the current version is read as it is and
-stepped forward by whoever writes.
+Every manifest carries two numbers. The *layout* identifies the implementation; another one's is
+refused. The *internal version* counts migrations, each a module of
+``omnigraph.catalog.migrations``; an older version is read as it is and migrated by the next write.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ FORMAT_VERSION_KEY: Final = "omnigraph:py_format_version"
 GRAPH_ID_KEY: Final = "omnigraph:graph_id"
 
 INTERNAL_VERSION_FLOOR: Final = 1
-"""The oldest version that a registered step starts from; raised together with deleting the step."""
+"""The oldest version with a registered migration step; raised when that step is deleted."""
 UNSTAMPED_VERSION: Final = 1
-"""What a manifest without a stamp is: stamps came with version 2."""
+"""The version of a manifest without a stamp: stamps came with version 2."""
 LINEAGE_VERSION: Final = 4
-"""From here on commits are rows of the manifest; before, they were datasets of their own."""
+"""Since this version commits are rows of the manifest; before, they were separate datasets."""
 FORMAT_VERSION: Final = 1
 FORMAT_VERSION_FLOOR: Final = 1
 
@@ -35,14 +34,14 @@ EXPORT_AND_LOAD: Final = "Export it with the program that made it and load the e
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a manifest says about its format; the graph's id is missing before version 2."""
+    """The format stamp of a manifest; the graph's id is missing before version 2."""
 
     internal: int
     graph_id: str | None
 
 
 def stamp(graph_id: str) -> dict[str, str]:
-    """The metadata a new graph is born with."""
+    """The metadata of the manifest of a new graph."""
     return stamp_of(INTERNAL_VERSION, graph_id)
 
 
@@ -56,7 +55,7 @@ def stamp_of(internal: int, graph_id: str) -> dict[str, str]:
 
 
 def check_stamp(table: PinnedTable, uri: str) -> Stamp:
-    """Refuse a manifest this program cannot read, of any branch and for any purpose."""
+    """The stamp of a manifest; raises when this program cannot read it."""
     stored = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
     internal = _number(stored, INTERNAL_VERSION_KEY, uri)
     internal = UNSTAMPED_VERSION if internal is None else internal
@@ -74,18 +73,18 @@ def check_stamp(table: PinnedTable, uri: str) -> Stamp:
     require_stable_row_ids(table, uri)
     graph_id = stored.get(GRAPH_ID_KEY)
     if not graph_id and internal == INTERNAL_VERSION:
-        raise CorruptData(f"the manifest of {uri} carries no graph id")
+        raise CorruptData(f"the manifest of {uri} has no graph id")
     return Stamp(internal, graph_id)
 
 
 def internal_version(table: PinnedTable) -> int:
-    """The version of a manifest that was accepted before."""
+    """The internal version of a manifest whose stamp was checked before."""
     text = (table.schema.metadata or {}).get(INTERNAL_VERSION_KEY.encode())
     return UNSTAMPED_VERSION if text is None else int(text)
 
 
 def require_stable_row_ids(table: PinnedTable, uri: str) -> None:
-    """Refuse a dataset whose rows cannot be followed: that cannot be given to it later."""
+    """Refuse a dataset without stable row ids: they cannot be added later."""
     if not table.dataset.has_stable_row_ids:
         raise FormatUnsupported(
             f"the graph at {uri} has a dataset without stable row ids ({table.ref.path})",
@@ -107,13 +106,13 @@ def _check_range(what: str, found: int, floor: int, newest: int, uri: str) -> No
     details = {"found": found, "floor": floor, "newest": newest}
     if found > newest:
         raise FormatUnsupported(
-            f"the graph at {uri} has {what} version {found}; this program knows up to {newest}",
-            remedy="Upgrade Omnigraph to a version that knows this format.",
+            f"the graph at {uri} has {what} version {found}; this program supports up to {newest}",
+            remedy="Upgrade Omnigraph to a version that supports this format.",
             details=details,
         )
     if found < floor:
         raise FormatUnsupported(
-            f"the graph at {uri} has {what} version {found}; this program reads from {floor} on",
+            f"the graph at {uri} has {what} version {found}; this program reads {floor} and later",
             remedy=EXPORT_AND_LOAD,
             details=details,
         )

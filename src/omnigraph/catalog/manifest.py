@@ -1,9 +1,8 @@
-"""One branch's manifest, kept warm: the newest state, and the door to publish on it.
+"""The manifest of one branch: its cached newest state, and publishing to it.
 
-A warm handle on an unchanged graph answers without reading anything: it asks the store whether the
-next version exists (one small request) and reuses what it has. A reader that stayed away for long
-asks the store for the newest version instead, because cleanup may have removed the versions
-between.
+On an unchanged graph a warm handle probes whether the next version exists (one small request) and
+reuses its cached state. After a long pause it lists for the newest version instead, because cleanup
+may have removed the versions in between.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.commits import find_commit
 from omnigraph.catalog.migrations.migrator import Migrator
 from omnigraph.catalog.publication import Publication
-from omnigraph.catalog.publisher import ATTEMPTS_MIN, BUDGET_S, Published, Publisher, back_off
+from omnigraph.catalog.publisher import PUBLISH_RETRY, Published, Publisher
 from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.catalog.state import ManifestState, load_state
 from omnigraph.errors import Contention, OmnigraphError
 from omnigraph.model import outcome
-from omnigraph.model.ids import SYSTEM_CLOCK, Clock
+from omnigraph.model.clock import SYSTEM_CLOCK, Clock
 from omnigraph.storage.lance.errors import AmbiguousOutcome, CommitRefused
 from omnigraph.storage.lance.tables import PinnedTable, TableStore
-from omnigraph.storage.thread_queues import queue
+from omnigraph.storage.named_locks import named_lock
 
-# Cleanup keeps every manifest version younger than an hour; a handle that looked less than this
-# long ago therefore finds the next version where it expects it.
-RELOOK_S = 600.0
+# Cleanup keeps every manifest version younger than an hour, so the next version still exists for a
+# handle that checked less than this long ago.
+REOPEN_AFTER_S = 600.0
 
 
 class Manifest:
@@ -43,35 +42,35 @@ class Manifest:
         clock: Clock = SYSTEM_CLOCK,
         accepted: Callable[[Stamp], None] = lambda stamp: None,
     ) -> None:
-        """``accepted`` is told what every version that is opened says about its format."""
+        """``accepted`` is called with the format stamp of every version that is opened."""
         self.store = store
-        self.physical_branch = migrator.site.ref
+        self.physical_branch = migrator.target.ref
         self.migrator = migrator
         self._clock = clock
         self._accepted = accepted
         self._lock = threading.Lock()
         self._state: ManifestState | None = None
-        self._looked_at = 0.0
+        self._checked_at = 0.0
 
     def current(self) -> ManifestState:
         """The newest state."""
         with self._lock:
             now = self._clock.monotonic()
-            if self._state is None or now - self._looked_at > RELOOK_S:
+            if self._state is None or now - self._checked_at > REOPEN_AFTER_S:
                 newest = self.store.open_newest(MANIFEST_PATH, self.physical_branch)
             else:
                 known = self._state.ref
                 ref = self.store.newest_from(known)
                 if ref is known:
-                    self._looked_at = now
+                    self._checked_at = now
                     return self._state
                 newest = self.store.open(ref)
             self._state = self._load(newest)
-            self._looked_at = now
+            self._checked_at = now
             return self._state
 
     def _load(self, newest: PinnedTable) -> ManifestState:
-        """A version that is new here; what is known of another format does not help with it."""
+        """Load a new version; a cached state of another format is not reused."""
         stamp = self.migrator.accept(newest)
         self._accepted(stamp)
         previous = self._state
@@ -80,26 +79,23 @@ class Manifest:
         return self.migrator.completed(load_state(newest, previous))
 
     def warm(self) -> ManifestState:
-        """The last state seen, without asking whether it is the newest."""
+        """The cached state, without a check whether it is the newest."""
         with self._lock:
             state = self._state
         return state if state is not None else self.current()
 
     def migrate(self) -> ManifestState:
-        """Bring the branch to the current format; a look at what is known where it is."""
-        deadline = self._clock.monotonic() + BUDGET_S
-        attempt = 0
+        """Migrate the branch to the current format. Free when its cached state has it."""
+        retry = PUBLISH_RETRY.start(self._clock)
         while True:
             try:
                 return self._migrated(self.warm())
             except (CommitRefused, AmbiguousOutcome) as failure:
-                attempt += 1
-                if attempt >= ATTEMPTS_MIN and self._clock.monotonic() > deadline:
+                if not retry.again():
                     raise _gave_up(failure) from failure
-                back_off(attempt)
 
     def _migrated(self, state: ManifestState) -> ManifestState:
-        """One attempt: what it did not finish, the next one does."""
+        """One attempt at the migration, which the next one continues."""
         if state.format == INTERNAL_VERSION:
             return state
         self.migrator.migrate()
@@ -110,19 +106,19 @@ class Manifest:
         return Publisher(self.store, self.current, self._migrated, find_commit, self._clock)
 
     def publish(self, publication: Publication) -> Published:
-        """Make a publication visible and remember the state it made."""
-        with queue(self.store.location.uri, "publish", self.physical_branch).held():
+        """Make a publication visible and cache the state it made."""
+        with named_lock(self.store.location.uri, "publish", self.physical_branch).held():
             published = self._publisher.publish(publication, self.warm())
         with self._lock:
             if self._state is None or published.state.version > self._state.version:
                 self._state = published.state
-                self._looked_at = self._clock.monotonic()
+                self._checked_at = self._clock.monotonic()
         return published
 
-    def publish_told(self, publication: Publication) -> Published:
-        """Publish a write that is nothing but its publication, and tell its interrupted caller.
+    def publish_and_report(self, publication: Publication) -> Published:
+        """Publish a write that has no recovery record, and report its outcome after an interrupt.
 
-        Without a recovery record nobody else looks up whether it landed before the interrupt.
+        Without a record no later recovery would find out whether it was committed.
         """
         before = self.warm().version
         try:
@@ -132,10 +128,10 @@ class Manifest:
         except OmnigraphError:
             raise
         except BaseException:
-            self._tell_what_landed(publication, before)
+            self._report_outcome(publication, before)
             raise
 
-    def _tell_what_landed(self, publication: Publication, before: int) -> None:
+    def _report_outcome(self, publication: Publication, before: int) -> None:
         try:
             now = self.current()
             landed = any(
@@ -154,4 +150,4 @@ def _commit_id(publication: Publication) -> str | None:
 
 
 def _gave_up(failure: OmnigraphError) -> Contention:
-    return Contention(f"could not bring the branch to the current format: {failure.message}")
+    return Contention(f"could not migrate the branch to the current format: {failure.message}")

@@ -1,4 +1,4 @@
-"""A publication is data: what must be true, and what becomes true, in one manifest commit.
+"""A publication: the requirements and the rows of one manifest commit, as data.
 
 The same object is built by every writer, logged in its recovery record, replayed by recovery and
 compared in tests. Building rows from it is a pure function of the state it is applied to.
@@ -19,13 +19,13 @@ from omnigraph.storage.lance.tables import TableRef
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a write relied on. Each must still hold when it is published.
+    """The read set of a write. Each requirement must still hold when it is published.
 
     ``tables`` covers the types written; ``delete_epochs`` the types an inserted edge points to;
     ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the meaning
     of all of them; ``head`` is the caller's own precondition; ``branches`` the registry of branches
-    and tags that a change of it was decided on; ``absent`` are current rows that nobody may have
-    added meanwhile; ``kept`` is an older manifest version whose state must not be given up.
+    and tags that a change of it was decided on; ``absent`` are current rows that must not
+    exist; ``kept`` is an older manifest version whose state must not be below the horizon.
     """
 
     tables: Mapping[str, TableRef] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Requirements:
             if state.row(object_id) is not None:
                 raise ReadSetConflict(object_id, None, object_id)
         if self.kept is not None and self.kept < state.horizon:
-            raise ReadSetConflict("older history", self.kept, state.horizon)
+            raise ReadSetConflict("history horizon", self.kept, state.horizon)
         for key, expected in self.tables.items():
             pin = state.pins.get(key)
             if pin is None or pin.ref != expected:

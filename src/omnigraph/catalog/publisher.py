@@ -1,17 +1,15 @@
 """The atomic publish: one strict commit to ``__manifest`` makes a whole write visible.
 
 Every publication replaces the branch's head row. Two publishers of one branch therefore always
-collide in Lance, exactly one wins, and the other looks again: it re-reads the state, re-checks its
-requirements, takes the new head as its parent and tries again until its time is up. The cost does
-not depend on how many commits came before: superseded rows are deleted at addresses already known,
-and the new ones go into one small fragment. When small fragments have piled up, the same commit
-also folds them: current rows into one fragment, history into another.
+conflict in Lance and exactly one wins. The other re-reads the state, re-checks its requirements,
+takes the new head as its parent and retries with backoff. The cost does not depend on the number of
+earlier commits: superseded rows are deleted at known addresses, and the new ones go into one small
+fragment. When there are too many small fragments, the same commit compacts them: current rows into
+one fragment, history into another.
 """
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,23 +36,22 @@ from omnigraph.errors import (
     OwnershipLost,
     StorageFailure,
 )
-from omnigraph.model.ids import Clock
+from omnigraph.model.clock import Clock
+from omnigraph.model.retry import RetryPolicy
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.errors import AmbiguousOutcome, CommitRefused, translated
 from omnigraph.storage.lance.staging.compaction_tiers import SMALL_FRAGMENTS_MAX, choose_fragments
 from omnigraph.storage.lance.tables import StagedWrite, TableStore, operation_properties
 
-ATTEMPTS_MIN = 5  # tried at least this often, however slow the store is
-BUDGET_S = 10.0  # and for at least this long, however fast it is
-BACKOFF_FIRST_S = 0.002
-BACKOFF_MAX_S = 0.25
+# At least five attempts on a slow store, and at least ten seconds of them on a fast one.
+PUBLISH_RETRY = RetryPolicy(base_s=0.004, cap_s=0.25, attempts_min=5, deadline_s=10.0)
 HISTORY_FRAGMENTS_MAX = 8
 _OFFSET_MASK = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The outcome of a publish: the new state, and the commit as later readers see it."""
+    """The outcome of a publish: the new state, and the commit as stored."""
 
     state: ManifestState
     commit: Commit | None
@@ -79,40 +76,39 @@ class Publisher:
 
     def publish(self, publication: Publication, state: ManifestState) -> Published:
         """Make ``publication`` visible, starting from a possibly stale ``state``."""
-        deadline = self._clock.monotonic() + BUDGET_S
-        attempt = 0
+        retry = PUBLISH_RETRY.start(self._clock)
         while True:
             try:
-                state = self._migrated(state)  # a look, once the branch has the current format
+                state = self._migrated(state)  # free once the branch has the current format
                 self._check(publication, state)
                 return self._attempt(publication, state)
             except (CommitRefused, AmbiguousOutcome) as failure:
-                attempt += 1
-                back_off(attempt)
-                landed, state = self._look_again(publication, state, failure)
+                may_retry = retry.failed()
+                retry.back_off()
+                landed, state = self._find_outcome(publication, state, failure)
                 if landed is not None:
                     return landed
-                if attempt >= ATTEMPTS_MIN and self._clock.monotonic() > deadline:
-                    raise _gave_up(publication, attempt, failure) from failure
+                if not may_retry:
+                    raise _gave_up(publication, retry.failures, failure) from failure
             except Conflict:
                 fresh = self._refresh()
                 if fresh.version == state.version:
                     return self._refused(publication, state)
-                state = fresh  # judged on old facts: look again before refusing
+                state = fresh  # the check used a stale state: repeat it
 
-    # -- deciding ----------------------------------------------------------------------------------
+    # -- checks ----------------------------------------------------------------------------------
 
     def _check(self, publication: Publication, state: ManifestState) -> None:
         if state.row(f"abandoned:{publication.operation_id}") is not None:
             raise OwnershipLost(
-                "another process took over this write while it was paused, and undid it",
-                remedy="Nothing of this write is visible. Repeat it on the current state.",
+                "another process took over this write while it was paused, and rolled it back",
+                remedy="Nothing of this write is visible. Read the current state and repeat it.",
                 details={"commit_id": publication.operation_id},
             )
         publication.requirements.check(state)
 
     def _refused(self, publication: Publication, state: ManifestState) -> Published:
-        """A requirement does not hold: unless this very commit is why, raise the conflict."""
+        """Raise the conflict of a requirement, unless this commit itself was published already."""
         if publication.commit is not None:
             published = self._find_commit(state, publication.commit.commit_id)
             if published is not None:
@@ -120,14 +116,14 @@ class Publisher:
         self._check(publication, state)
         raise AssertionError("a refused publication has an unmet requirement")
 
-    def _look_again(
+    def _find_outcome(
         self, publication: Publication, attempted: ManifestState, failure: OmnigraphError
     ) -> tuple[Published | None, ManifestState]:
-        """Look the operation up in the versions made since it was attempted, up to a new state.
+        """Search the versions made since the attempt for the operation; returns the newest state.
 
-        Needed after an unclear answer, and also after a refusal: a client that repeats a request
-        whose answer was lost is refused by its own first success. The next attempt must build on
-        the state that was searched: a request that arrives late may land in any newer one.
+        Needed after an ambiguous outcome, and also after a refusal: a client that repeats a request
+        whose response was lost is refused because of its own first success. The next attempt must
+        build on the state that was searched, because a delayed request may still land after it.
         """
         try:
             fresh = self._refresh()
@@ -137,34 +133,28 @@ class Publisher:
                     return Published(fresh, _commit_at(publication, attempted, version)), fresh
         except StorageFailure as second:
             raise OutcomeUnknown(
-                f"the answer to the publish was lost ({failure.message}) and so was the look-up "
-                f"({second.message})",
+                f"the response to the publish was lost ({failure.message}) and its outcome "
+                f"could not be read ({second.message})",
                 details={"commit_id": _commit_id(publication)},
             ) from failure
         return None, fresh
 
-    # -- doing -------------------------------------------------------------------------------------
+    # -- the commit --------------------------------------------------------------------------------
 
     def _attempt(self, publication: Publication, state: ManifestState) -> Published:
         rows = publication.rows(state)
-        fold = len(current_fragments(state.table)) > SMALL_FRAGMENTS_MAX
-        operation = _stage_fold(state, rows) if fold else _stage(state, rows)
+        compacts = len(current_fragments(state.table)) > SMALL_FRAGMENTS_MAX
+        operation = _stage_compacting(state, rows) if compacts else _stage(state, rows)
         transaction = _transaction(state, operation, publication)
         write = StagedWrite(state.ref, transaction, "publish", rows_after=0)
         hit("publish.before_commit")
         landed = self._store.commit_rebasing(write)
         hit("publish.after_commit")
-        if fold:
+        if compacts:
             after = load_state(landed, state)
         else:
             after = state_after(landed, state, list(rows.written), set(rows.replaced))
         return Published(after, _commit_at(publication, state, landed.ref.version))
-
-
-def back_off(attempt: int) -> None:
-    """Wait a little, and ever longer, before the next attempt."""
-    ceiling = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2**attempt)
-    time.sleep(random.uniform(0, ceiling))
 
 
 def _stage(state: ManifestState, rows: PublicationRows) -> Any:
@@ -189,8 +179,8 @@ def _stage(state: ManifestState, rows: PublicationRows) -> Any:
     )
 
 
-def _stage_fold(state: ManifestState, rows: PublicationRows) -> Any:
-    """The same, and rewrite all small fragments: current rows into one, history into another."""
+def _stage_compacting(state: ManifestState, rows: PublicationRows) -> Any:
+    """``_stage`` with compaction: current rows into one fragment, history into another."""
     old_current = current_fragments(state.table)
     old_history = _history_to_merge(state)
     stored = state.table.scan(with_row_id=True, fragment_ids=list(old_current))
@@ -226,7 +216,7 @@ def _write(state: ManifestState, rows: Any) -> Any:
 
 
 def _with_row_ids(fragment: Any, relocated: Any) -> Any:
-    """Let the leading rows keep the row ids they had, and with them their creation version."""
+    """Keep the row ids of the leading rows, and with them their creation versions."""
     if not relocated.num_rows:
         return fragment
     ids = RowIdSequence(relocated["_rowid"].to_pylist())
@@ -242,11 +232,12 @@ def _gave_up(publication: Publication, attempts: int, failure: OmnigraphError) -
     details = {"commit_id": _commit_id(publication), "attempts": attempts}
     if isinstance(failure, AmbiguousOutcome):
         return StorageFailure(
-            f"publishing failed {attempts} times and took no effect: {failure.message}",
+            f"publishing failed {attempts} times and had no effect: {failure.message}",
             details=details,
         )
     return Contention(
-        f"could not publish within {BUDGET_S:.0f} s and {attempts} attempts", details=details
+        f"could not publish within {PUBLISH_RETRY.deadline_s:.0f} s and {attempts} attempts",
+        details=details,
     )
 
 
@@ -255,7 +246,7 @@ def _commit_id(publication: Publication) -> str | None:
 
 
 def _commit_at(publication: Publication, state: ManifestState, version: int) -> Commit | None:
-    """The commit as a later reader sees it: with its parent and its manifest version."""
+    """The commit as stored: with its parent and its manifest version."""
     row: Row | None = next(
         (r for r in publication.rows(state).written if r.object_id.startswith("graph_commit:")),
         None,

@@ -1,8 +1,8 @@
-"""What people call a state of the graph, and the snapshot it means.
+"""Resolves references (branch, tag, commit, time) to snapshots.
 
 A target is the name of a branch (its head), a tag, the id of a commit on any branch, a moment on
 main, or ``BRANCH@MOMENT``. Bare names are tried in that order; ``branch:``, ``tag:``, ``commit:``
-and ``time:`` say which is meant.
+and ``time:`` select one kind.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from omnigraph.catalog.branches.deleted import deletion_noticed, skipped_if_deleted
+from omnigraph.catalog.branches.concurrent_deletion import deletion_checked, skip_if_deleted
 from omnigraph.catalog.branches.registry import MAIN_BRANCH, Branch, all_branches, get_branch
 from omnigraph.catalog.branches.tags import find_tag, get_tag
 from omnigraph.catalog.history import commits as history
@@ -23,7 +23,7 @@ _PREFIXES: Final = ("branch", "tag", "commit", "time")
 
 
 def resolve(repository: Repository, target: str) -> SnapshotPins:
-    """The snapshot that a target means, or a typed error."""
+    """The snapshot that a target refers to, or a typed error."""
     prefix, colon, rest = target.partition(":")
     if colon and prefix in _PREFIXES:
         return _explicit(repository, prefix, rest)
@@ -47,14 +47,14 @@ def resolve(repository: Repository, target: str) -> SnapshotPins:
 
 
 def locate_commit(repository: Repository, commit_id: str) -> tuple[Branch, Commit]:
-    """A commit and the branch it was made on (or, where that is gone, one that inherited it)."""
+    """A commit and the branch that made it or, when that was deleted, one that inherited it."""
     found = find_anywhere(repository, commit_id)
     if found is None:
         commit = describe_commit(repository, commit_id)
         raise HistoryReclaimed(
-            f"the state of commit {commit_id} went with its branch {commit.branch!r}, which was "
-            "merged and deleted",
-            remedy="Name the merge instead; `omnigraph commit show` still tells about this one.",
+            f"the state of commit {commit_id} was removed with its branch {commit.branch!r}, which "
+            "was merged and deleted",
+            remedy="Use the merge commit instead; `omnigraph commit show` still shows this one.",
             details={"commit_id": commit_id, "branch": commit.branch},
         )
     branch, commit = found
@@ -90,10 +90,10 @@ def _find(repository: Repository, commit_id: str) -> Commit | None:
 
 
 def find_anywhere(repository: Repository, commit_id: str) -> tuple[Branch, Commit] | None:
-    """A commit on whichever branch has it, main first."""
+    """A commit and a branch that has it; main is searched first."""
     branches = all_branches(repository.main.current())
     for branch in sorted(branches.values(), key=lambda b: (b.name != MAIN, b.name)):
-        with skipped_if_deleted(repository, branch):
+        with skip_if_deleted(repository, branch):
             commit = history.find_commit(repository.manifest(branch).current(), commit_id)
             if commit is not None:
                 return branch, commit
@@ -103,17 +103,17 @@ def find_anywhere(repository: Repository, commit_id: str) -> tuple[Branch, Commi
 def at_commit(repository: Repository, commit_id: str) -> SnapshotPins:
     """The state that a commit of any branch made."""
     branch, _ = locate_commit(repository, commit_id)
-    with deletion_noticed(repository, branch):
+    with deletion_checked(repository, branch):
         return repository.snapshot_at_commit(branch, commit_id)
 
 
 def at_time(repository: Repository, branch_name: str, when_us: int) -> SnapshotPins:
-    """The state of a branch as of a moment: what its newest commit until then made."""
+    """The state of a branch at a time: that of its newest commit until then."""
     branch = repository.branch(branch_name)
     for commit in history.iterate_commits(repository.manifest(branch).current()):
         if commit.created_at_us <= when_us:
             return repository.snapshot_at_commit(branch, commit.commit_id)
-    raise CommitNotFound(f"branch {branch_name!r} has no commit that early")
+    raise CommitNotFound(f"branch {branch_name!r} has no commit before this time")
 
 
 def _explicit(repository: Repository, prefix: str, rest: str) -> SnapshotPins:

@@ -1,7 +1,7 @@
-"""One graph's storage as a whole: its objects, its tables and the manifest of each branch.
+"""The storage of one graph: its objects, its tables and the manifest of each branch.
 
-Opening reads the manifest and checks its format stamp; nothing is written, repaired or migrated
-by that. Everything that has a state per graph in this process hangs off one ``Repository``.
+Opening reads the manifest and checks its format stamp; it writes, repairs and migrates nothing. All
+cached state of a graph in this process belongs to one ``Repository``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from omnigraph.catalog.branches.registry import MAIN_BRANCH, Branch, get_branch
 from omnigraph.catalog.format import Stamp
 from omnigraph.catalog.history import commits as history
 from omnigraph.catalog.history.horizon import kept_version, protected_versions, reclaimed
-from omnigraph.catalog.history.purged import PurgedPlaces
+from omnigraph.catalog.history.purged import PurgedVersions
 from omnigraph.catalog.manifest import Manifest
 from omnigraph.catalog.migrations.legacy import Lineage, unstamped_id
 from omnigraph.catalog.migrations.migrator import Migrator
@@ -22,12 +22,13 @@ from omnigraph.catalog.schemas import type_keys
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import CorruptData, GraphNotFound, UnsupportedLocation
-from omnigraph.model.ids import SYSTEM_CLOCK, Clock
+from omnigraph.model.clock import SYSTEM_CLOCK, Clock
+from omnigraph.settings import Settings
 from omnigraph.storage.lance.errors import TableNotFound
 from omnigraph.storage.lance.tables import TableStore
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects.obstore_store import open_objects
-from omnigraph.storage.objects.store import Durability, ObjectStore
+from omnigraph.storage.objects.store import ObjectStore
 
 
 class Repository:
@@ -39,23 +40,24 @@ class Repository:
         *,
         objects: ObjectStore | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        durability: Durability = "process",
+        settings: Settings | None = None,
     ) -> None:
+        """``settings`` are read from the environment where none are given."""
         if location.scheme == "memory":
             raise UnsupportedLocation(
-                f"a graph cannot live in process memory ({location.uri})",
-                remedy="Use a local path or an s3:// URI; a path below /dev/shm stays in memory.",
+                f"a graph cannot be stored in process memory ({location.uri})",
+                remedy="Use a local path or an s3:// URI; a path below /dev/shm is kept in memory.",
             )
         self.location = location
         self.clock = clock
-        self.durability: Durability = durability
+        self.settings = Settings.from_environment() if settings is None else settings
         if objects is None:
-            objects = open_objects(location, durability=durability)
+            objects = open_objects(location, self.settings.storage)
         self.objects = objects
-        self.tables = TableStore(location, self.objects, durability)
+        self.tables = TableStore(location, self.objects, self.settings.storage)
         self._graph_id: str | None = None
         self._manifests: dict[str, Manifest] = {}
-        self._purged = PurgedPlaces()
+        self._purged = PurgedVersions()
         self._lock = threading.Lock()
 
     @classmethod
@@ -65,18 +67,18 @@ class Repository:
         *,
         objects: ObjectStore | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        durability: Durability = "process",
+        settings: Settings | None = None,
     ) -> Repository:
-        """Open an existing graph, or say what is there instead."""
-        repository = cls(location, objects=objects, clock=clock, durability=durability)
+        """Open an existing graph, or raise why it cannot be opened."""
+        repository = cls(location, objects=objects, clock=clock, settings=settings)
         try:
             repository.manifest(MAIN_BRANCH).current()
         except TableNotFound as error:
-            raise repository.what_is_there_instead() from error
+            raise repository.open_failure() from error
         return repository
 
-    def what_is_there_instead(self) -> GraphNotFound | CorruptData:
-        """Why no graph could be opened: nothing there, something else, or a damaged graph."""
+    def open_failure(self) -> GraphNotFound | CorruptData:
+        """Why a graph cannot be opened: nothing there, other files there, or a damaged graph."""
         uri = self.location.uri
         if self.was_created():
             return CorruptData(
@@ -84,11 +86,11 @@ class Repository:
                 remedy=f"Restore {MANIFEST_PATH}/ from a backup; nothing was changed.",
             )
         if self.location.is_local and not os.path.exists(self.location.path):
-            return GraphNotFound(f"there is nothing at {uri}", details={"uri": uri})
+            return GraphNotFound(f"nothing exists at {uri}", details={"uri": uri})
         return GraphNotFound(f"{uri} is not a graph", details={"uri": uri})
 
     def was_created(self) -> bool:
-        """Whether there is, or ever was, a graph: an init that died leaves less than that."""
+        """Whether a graph exists or existed; the files of an interrupted init do not count."""
         for info in self.objects.list(MANIFEST_PATH):
             folder, _, name = info.path.removeprefix(f"{MANIFEST_PATH}/").partition("/")
             first = folder == "data" or (folder == "_transactions" and name.startswith("0-"))
@@ -110,7 +112,7 @@ class Repository:
         return get_branch(self.main.current(), name)
 
     def manifest(self, branch: Branch) -> Manifest:
-        """The (shared, warm) manifest of a branch."""
+        """The shared, cached manifest of a branch."""
         with self._lock:
             found = self._manifests.get(branch.incarnation)
             if found is None:
@@ -121,20 +123,20 @@ class Repository:
             return found
 
     def incarnations(self, name: str) -> list[str]:
-        """The branches of this name that were worked with here, deleted ones included."""
+        """The incarnations of a branch name that this process has used, deleted ones included."""
         with self._lock:
             known = list(self._manifests.items())
-        return [found for found, manifest in known if manifest.migrator.site.branch == name]
+        return [found for found, manifest in known if manifest.migrator.target.branch == name]
 
     def migrator(self, branch: Branch, lineage: Lineage | None = None) -> Migrator:
-        """What knows the format of a branch; ``lineage`` are the commits of a fresh fork."""
+        """The migrator of a branch; ``lineage`` are the commits of a fresh fork."""
         return Migrator(
             self.tables, branch.name, branch.ref, graph_id=lambda: self.graph_id, lineage=lineage
         )
 
     @property
     def graph_id(self) -> str:
-        """What tells this graph from any other one."""
+        """The unique id of this graph."""
         return self._graph_id or unstamped_id(self.main.warm().pins.values())
 
     def _identify(self, stamp: Stamp) -> None:
@@ -163,29 +165,31 @@ class Repository:
     ) -> SnapshotPins:
         kept = kept_version(state, version)
         if kept is None:
-            kept = self._held(branch, state, commit, version)
+            kept = self._protected_version(branch, state, commit, version)
         schema_hash = commit.schema_hash or state.head.schema_hash
         pins = self._pins(state, schema_hash, kept)
-        self._look_for_purges(state.purged)
+        self._evict_purged(state.purged)
         state.purged.require_readable(commit.commit_id, pins.values())
         return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins, state.format)
 
-    def _look_for_purges(self, purged: PurgedPlaces) -> None:
-        """Let go of handles on versions that a purge, of whichever process, has rewritten."""
+    def _evict_purged(self, purged: PurgedVersions) -> None:
+        """Evict handles on versions that a purge of any process has rewritten."""
         if purged == self._purged:
             return
         for path in purged.tables:
-            self.tables.forget(path)
+            self.tables.evict(path)
         self._purged = purged
 
     @staticmethod
     def _pins(state: ManifestState, schema_hash: str, version: int) -> dict[str, TablePin]:
-        """Only what the schema names: a type that was renamed or dropped has older rows, too."""
+        """Only the types of the schema: renamed and dropped types have older rows, too."""
         keys = type_keys(state, schema_hash)
         return {k: pin for k, pin in history.pins_at(state, version).items() if k in keys}
 
-    def _held(self, branch: Branch, state: ManifestState, commit: Commit, version: int) -> int:
-        """A version below the horizon at which a commit is still there, or a typed error."""
+    def _protected_version(
+        self, branch: Branch, state: ManifestState, commit: Commit, version: int
+    ) -> int:
+        """A version below the horizon at which a commit is still readable, or a typed error."""
         held = protected_versions(self.main.current(), branch)
         schema_hash = commit.schema_hash or state.head.schema_hash
         for candidate in (version, *(v for id, v in held if id == commit.commit_id)):

@@ -1,6 +1,6 @@
-"""What a manifest row is: the vocabulary of ``__manifest``, and its typed forms.
+"""The rows of ``__manifest`` and their typed forms.
 
-Two sorts of rows exist. *Current* rows say what is true now (one head, one pin per type, the
+There are two sorts of rows. *Current* rows hold the present state (one head, one pin per type, the
 schemas, the branches, the marks of abandoned writes) and are replaced by later commits. *History*
 rows (one per commit, one per published version of a type, one per commit that came with a merge and
 one per merge) are only ever added. The nullable column
@@ -29,8 +29,8 @@ CURRENT = "current"
 HORIZON = "horizon"
 
 
-class Kind(StrEnum):
-    """Row kinds. A reader skips those it does not know."""
+class RowKind(StrEnum):
+    """Row kinds. Readers skip unknown ones."""
 
     TABLE = "table"
     TABLE_VERSION = "table_version"
@@ -50,7 +50,9 @@ class Kind(StrEnum):
     QUIET = "quiet"
 
 
-HISTORY_KINDS = frozenset({Kind.TABLE_VERSION, Kind.GRAPH_COMMIT, Kind.MERGED_COMMIT, Kind.MERGE})
+HISTORY_KINDS = frozenset(
+    {RowKind.TABLE_VERSION, RowKind.GRAPH_COMMIT, RowKind.MERGED_COMMIT, RowKind.MERGE}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,11 @@ class TablePin:
         )
 
     def to_row(self) -> Row:
-        return self._row(Kind.TABLE, f"table:{self.key}")
+        return self._row(RowKind.TABLE, f"table:{self.key}")
 
     def to_version_row(self) -> Row:
         """The history row that time travel reads."""
-        row = self._row(Kind.TABLE_VERSION, f"table_version:{self.key}:{place_of(self.ref)}")
+        row = self._row(RowKind.TABLE_VERSION, f"table_version:{self.key}:{version_key(self.ref)}")
         metadata = dict(row.metadata)
         if self.removed:
             metadata["removed"] = list(self.removed)
@@ -130,7 +132,7 @@ class TablePin:
             metadata["digests"] = list(self.digests)
         return replace(row, metadata=metadata)
 
-    def _row(self, kind: Kind, object_id: str) -> Row:
+    def _row(self, kind: RowKind, object_id: str) -> Row:
         return Row(
             object_id,
             kind,
@@ -168,14 +170,14 @@ class TablePin:
         )
 
 
-def place_of(ref: TableRef) -> str:
-    """A version of a table as one word."""
+def version_key(ref: TableRef) -> str:
+    """A version of a table as one string: path, physical branch, version."""
     return f"{ref.path}@{ref.branch or MAIN}:{ref.version}"
 
 
-def ref_at(place: str) -> TableRef:
-    """The inverse of ``place_of``."""
-    where, _, version = place.rpartition(":")
+def parse_version_key(key: str) -> TableRef:
+    """The inverse of ``version_key``."""
+    where, _, version = key.rpartition(":")
     path, _, branch = where.rpartition("@")
     return TableRef(path, None if branch == MAIN else branch, int(version))
 
@@ -191,7 +193,7 @@ class Head:
     def to_row(self) -> Row:
         return Row(
             f"graph_head:{self.branch}",
-            Kind.GRAPH_HEAD,
+            RowKind.GRAPH_HEAD,
             {"commit_id": self.commit_id, "schema_hash": self.schema_hash, "branch": self.branch},
         )
 
@@ -235,7 +237,7 @@ class Commit:
         }
         return Row(
             f"graph_commit:{self.commit_id}",
-            Kind.GRAPH_COMMIT,
+            RowKind.GRAPH_COMMIT,
             {name: value for name, value in data.items() if value is not None},
         )
 
@@ -245,7 +247,7 @@ class Commit:
         return replace(
             row,
             object_id=f"merged_commit:{self.commit_id}",
-            object_type=Kind.MERGED_COMMIT,
+            object_type=RowKind.MERGED_COMMIT,
             table_version=self.manifest_version,
         )
 

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Final
 
-from omnigraph.catalog.rows import Kind, Row
+from omnigraph.catalog.rows import Row, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import CorruptData
 from omnigraph.lang.schema import AcceptedSchema
+from omnigraph.model.lru import LruCache
+
+SCHEMAS_MAX: Final = 64
+"""Parsed schemas that a process keeps: a few graphs, each with a few versions of its schema."""
+_schemas: LruCache[str, AcceptedSchema] = LruCache(SCHEMAS_MAX)
 
 
 def schema_row(schema: AcceptedSchema) -> Row:
     """The row that holds a schema. Its hash is what heads and commits refer to."""
-    return Row(f"schema:{schema_id(schema)}", Kind.SCHEMA, schema.to_json())
+    return Row(f"schema:{schema_id(schema)}", RowKind.SCHEMA, schema.to_json())
 
 
 def schema_id(schema: AcceptedSchema) -> str:
@@ -28,7 +34,7 @@ def schema_id(schema: AcceptedSchema) -> str:
 
 
 def type_keys(state: ManifestState, schema_hash: str) -> frozenset[str]:
-    """The keys of the types that a schema has; quicker than loading it."""
+    """The keys of the types of a schema; cheaper than loading it."""
     metadata = _row(state, schema_hash).metadata
     return frozenset(
         f"{kind}:{item['name']}" for kind in ("node", "edge") for item in metadata[f"{kind}s"]
@@ -38,6 +44,15 @@ def type_keys(state: ManifestState, schema_hash: str) -> frozenset[str]:
 def load_schema(state: ManifestState, schema_hash: str) -> AcceptedSchema:
     """The schema that a head or commit refers to."""
     return AcceptedSchema.from_json(dict(_row(state, schema_hash).metadata))
+
+
+def cached_schema(state: ManifestState, schema_hash: str) -> AcceptedSchema:
+    """The same, parsed once per process."""
+    found = _schemas.get(schema_hash)
+    if found is None:
+        found = load_schema(state, schema_hash)
+        _schemas.put(schema_hash, found)
+    return found
 
 
 def _row(state: ManifestState, schema_hash: str) -> Row:

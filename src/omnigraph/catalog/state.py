@@ -1,7 +1,7 @@
-"""The current rows of one manifest branch at one version, held in memory.
+"""The current rows of one manifest branch at one version, in memory.
 
-Building a state costs what the number of types costs: only fragments that hold current rows are
-read. Moving a state to a newer version reads only the fragments that changed in between.
+Loading costs in proportion to the number of types: only fragments that hold current rows are read.
+Moving a state to a newer version reads only the fragments that changed in between.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from omnigraph.catalog.format import internal_version
-from omnigraph.catalog.history.purged import Purged, PurgedPlaces
+from omnigraph.catalog.history.purged import PurgedTable, PurgedVersions
 from omnigraph.catalog.history.timeline import Timeline, read_timeline
 from omnigraph.catalog.migrations.legacy import Lineage, recorded_timeline
-from omnigraph.catalog.rows import CURRENT, HORIZON, Head, Kind, Row, TablePin, row_from_arrow
+from omnigraph.catalog.rows import CURRENT, HORIZON, Head, Row, RowKind, TablePin, row_from_arrow
 from omnigraph.errors import CorruptData
 from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, PinnedTable, TableRef
 
@@ -36,13 +36,13 @@ class Stored:
 
 @dataclass(frozen=True)
 class ManifestState:
-    """What is true on one branch as of one manifest version."""
+    """The current rows of one branch at one manifest version."""
 
     table: PinnedTable
     current: Mapping[str, Stored]
     signatures: Mapping[int, Signature]
-    earlier: Timeline | None = None  # what an older state knew of history, if anyone had asked
-    lineage: Lineage | None = None  # the commits, where an older version kept them elsewhere
+    earlier: Timeline | None = None  # the timeline of an older state, if it was read
+    lineage: Lineage | None = None  # the commits, where an older format stores them elsewhere
 
     @property
     def ref(self) -> TableRef:
@@ -62,7 +62,7 @@ class ManifestState:
         """One, in a healthy manifest."""
         if self.lineage is not None:
             return [Head(self.lineage.head_id, self.only_schema, self.lineage.branch)]
-        return [Head.from_row(row) for row in self.rows(Kind.GRAPH_HEAD)]
+        return [Head.from_row(row) for row in self.rows(RowKind.GRAPH_HEAD)]
 
     @cached_property
     def head(self) -> Head:
@@ -74,8 +74,8 @@ class ManifestState:
 
     @property
     def only_schema(self) -> str:
-        """The schema of a manifest whose commits do not name theirs."""
-        found = [row.object_id.partition(":")[2] for row in self.rows(Kind.SCHEMA)]
+        """The only schema of a manifest whose commits do not name one."""
+        found = [row.object_id.partition(":")[2] for row in self.rows(RowKind.SCHEMA)]
         if len(found) != 1:
             raise CorruptData(
                 f"manifest version {self.version} has {len(found)} schemas, and no commit names one"
@@ -85,28 +85,28 @@ class ManifestState:
     @cached_property
     def pins(self) -> dict[str, TablePin]:
         """The pin of every type, by type key, in order."""
-        found = [TablePin.from_row(row) for row in self.rows(Kind.TABLE)]
+        found = [TablePin.from_row(row) for row in self.rows(RowKind.TABLE)]
         return {pin.key: pin for pin in sorted(found, key=lambda pin: pin.key)}
 
     @property
     def horizon(self) -> int:
-        """The oldest version whose state is certainly there; 0 when nothing was ever removed."""
+        """The oldest version whose state is certainly kept; 0 when nothing was ever removed."""
         row = self.row(HORIZON)
         return 0 if row is None else int(row.metadata["version"])
 
     @cached_property
     def timeline(self) -> Timeline:
-        """Where history is; read when first asked for."""
+        """The index of history rows; read on first use."""
         found = read_timeline(self.table, self.earlier)
         if self.lineage is not None:
             return recorded_timeline(found, self.lineage)
         return replace(found, purged=self.purged) if self.purged.tables else found
 
     @cached_property
-    def purged(self) -> PurgedPlaces:
-        """What purges changed in versions of the past."""
-        found = (Purged.from_row(row) for row in self.rows(Kind.PURGED))
-        return PurgedPlaces({table.path: table for table in found})
+    def purged(self) -> PurgedVersions:
+        """The effects of purges on older versions."""
+        found = (PurgedTable.from_row(row) for row in self.rows(RowKind.PURGED))
+        return PurgedVersions({table.path: table for table in found})
 
     @property
     def known_timeline(self) -> Timeline | None:
@@ -114,16 +114,16 @@ class ManifestState:
         found: Timeline | None = self.__dict__.get("timeline", self.earlier)
         return found
 
-    def rows(self, kind: Kind) -> Iterator[Row]:
+    def rows(self, kind: RowKind) -> Iterator[Row]:
         return (s.row for s in self.current.values() if s.row.object_type == kind)
 
     @cached_property
     def registry(self) -> tuple[str, ...]:
-        """The names in use, and what holds what: branches, those being deleted, tags."""
+        """The registry in comparable form: branches with their states, tags with their branches."""
         branches = (
-            f"{row.object_id}!{row.metadata.get('state', '')}" for row in self.rows(Kind.BRANCH)
+            f"{row.object_id}!{row.metadata.get('state', '')}" for row in self.rows(RowKind.BRANCH)
         )
-        tags = (f"{row.object_id}@{row.metadata['branch']}" for row in self.rows(Kind.TAG))
+        tags = (f"{row.object_id}@{row.metadata['branch']}" for row in self.rows(RowKind.TAG))
         return tuple(sorted((*branches, *tags)))
 
     def row(self, object_id: str) -> Row | None:
@@ -132,7 +132,7 @@ class ManifestState:
 
 
 def load_state(table: PinnedTable, previous: ManifestState | None = None) -> ManifestState:
-    """The state at ``table``'s version, reusing what ``previous`` knows of unchanged fragments."""
+    """The state at ``table``'s version; rows of unchanged fragments come from ``previous``."""
     signatures = {
         fragment_id: (metadata.physical_rows, metadata.num_deletions)
         for fragment_id, metadata in current_fragments(table).items()
@@ -155,7 +155,7 @@ def load_state(table: PinnedTable, previous: ManifestState | None = None) -> Man
 def state_after(
     table: PinnedTable, previous: ManifestState, written: list[Row], removed: set[str]
 ) -> ManifestState:
-    """The state after this process's own commit: known without reading anything back.
+    """The state after this process's own commit, computed without a read.
 
     ``written`` are the rows of the one new fragment with current rows, in order.
     """

@@ -12,7 +12,7 @@ from typing import Any, Final
 import typer
 
 from omnigraph.cli import output
-from omnigraph.cli.frame import Group, group_callback
+from omnigraph.cli.commands import CommandGroup, group_callback
 
 HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
 
@@ -24,36 +24,36 @@ NOUNS: Final = {
     "export": ("data.export", "Write a graph out as NDJSON."),
     "blob": ("data.blob", "Read blobs."),
     "query": ("data.query", "Run a read query."),
-    "snapshot": ("graph.snapshot", "Show what a branch of a graph holds."),
-    "commit": ("versions.commit", "Look at the history of a graph."),
+    "snapshot": ("graph.snapshot", "Show the types of a branch and their table versions."),
+    "commit": ("versions.commit", "List and show commits."),
     "branch": ("versions.branch", "Create, list, merge and delete branches."),
-    "tag": ("versions.tag", "Name commits, and list or remove names."),
-    "diff": ("versions.diff", "Show what sets two states of a graph apart."),
-    "changes": ("versions.changes", "Read what commits change, as they come."),
+    "tag": ("versions.tag", "Create, list and delete tags."),
+    "diff": ("versions.diff", "Show the difference between two states of a graph."),
+    "changes": ("versions.changes", "Read the change feed of a branch."),
     "history": ("versions.history", "Show every commit that changed an entity."),
     "blame": ("versions.blame", "Show who set the values of an entity."),
     "revert": ("versions.revert", "Undo a commit."),
     "cherry-pick": ("versions.cherry_pick", "Repeat a commit on another branch."),
-    "restore": ("versions.restore", "Bring entities back to what they were."),
-    "reset": ("versions.reset", "Take a branch back to an older commit."),
-    "embed": ("data.embed", "Make the vectors that are missing."),
+    "restore": ("versions.restore", "Restore entities from an older state."),
+    "reset": ("versions.reset", "Reset a branch to an older commit."),
+    "embed": ("data.embed", "Compute missing embeddings."),
     "analyze": ("data.analyze", "Run a graph algorithm over a graph."),
-    "spark": ("data.spark", "Keep Spark running for bulk commands."),
+    "spark": ("data.spark", "Keep a Spark server running for bulk commands."),
     "index": ("maintenance.index", "List, build and drop the indexes of a graph."),
-    "optimize": ("maintenance.optimize", "Join small files and bring indexes up to date."),
-    "cleanup": ("maintenance.cleanup", "Remove old history and what dead writers left."),
+    "optimize": ("maintenance.optimize", "Compact small files and update indexes."),
+    "cleanup": ("maintenance.cleanup", "Remove old history and abandoned files."),
     "purge": ("maintenance.purge", "Remove an entity from every branch and from all history."),
     "fsck": ("maintenance.fsck", "Check a graph for damage."),
     "upgrade": ("graph.upgrade", "Bring a graph to the current format."),
-    "repair": ("maintenance.repair", "Heal types that were changed from outside."),
-    "backup": ("graph.backup", "Copy a graph, and later what is new, to another place."),
+    "repair": ("maintenance.repair", "Repair tables that another program changed."),
+    "backup": ("graph.backup", "Back a graph up, incrementally."),
     "clone": ("graph.clone", "Copy a graph or a backup to an empty place."),
     "schema": ("graph.schema", "Show a schema, or plan a change of it."),
     "lint": ("data.lint", "Check a file of queries against a schema."),
-    "fmt": ("data.fmt", "Lay schema and query files out."),
-    "explain": ("data.explain", "Show how a query would be carried out."),
-    "recover": ("maintenance.recover", "Finish or undo what dead writers left."),
-    "recovery": ("maintenance.recovery", "Look at unfinished writes and finished recoveries."),
+    "fmt": ("data.fmt", "Format schema and query files."),
+    "explain": ("data.explain", "Show the plan of a query."),
+    "recover": ("maintenance.recover", "Resolve unfinished writes of dead processes."),
+    "recovery": ("maintenance.recovery", "List unfinished writes and finished recoveries."),
     "version": ("graph.version", "Print the version of the program and of its format."),
 }
 
@@ -63,7 +63,7 @@ OLD_NOUNS: Final = {"ingest": ("data.ingest", "load")}
 """The same for a command that reads its input otherwise than the one that replaces it."""
 
 
-class LazyGroup(Group):
+class LazyGroup(CommandGroup):
     """The top-level group: it knows every command by name and imports its module on use."""
 
     def __init__(self, **settings: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,19 +52,10 @@ MasterOption = Annotated[
 ]
 
 
-def use_master(master: str | None) -> None:
-    """Let the session of this process, which is not started yet, run on this master."""
-    if master is not None:
-        try:
-            os.environ["OMNIGRAPH_SPARK_MASTER"] = master
-        except ValueError:  # NUL, or what is not text
-            raise InvalidInput(f"{master!a} is not a Spark master") from None
-
-
 def type_key(entity: str, type_name: str) -> str:
     """The key of a type that was named by its kind and name."""
     if entity not in ("node", "edge"):
-        raise InvalidInput(f"{entity!r} is neither node nor edge", remedy="Say node or edge.")
+        raise InvalidInput(f"{entity!r} is neither node nor edge", remedy="Use node or edge.")
     return f"{entity}:{type_name}"
 
 

@@ -2,7 +2,7 @@
 
 Owns their names, their help and how those given to a group and those given to its command become
 one value. It must never act on them: what a flag means for a command is decided in
-:mod:`omnigraph.cli.scope`.
+:mod:`omnigraph.cli.addressing`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from typing import Final
 
 from omnigraph.cli import output
 from omnigraph.cli.application import run_application
-from omnigraph.errors import OmnigraphError, OutputFailed
-from omnigraph.model.outcome import Told
+from omnigraph.errors import InvalidInput, OmnigraphError, OutputFailed
+from omnigraph.model.outcome import WriteOutcome
+from omnigraph.settings import Settings
 
 OWN_MEANINGS: Final = {
     "commit list": ("--graph", "--dag"),
@@ -61,11 +62,19 @@ def _run(given: list[str], as_json: bool) -> int:
     except OmnigraphError as error:
         return output.report_error(error, as_json=as_json)
     except KeyboardInterrupt:
-        return output.report_interrupt(Told(), as_json=as_json)  # no command has begun
+        return output.report_interrupt(WriteOutcome(), as_json=as_json)  # no command has begun
     except BrokenPipeError:
         raise
     except Exception as error:
-        return output.report_defect(error, as_json=as_json)
+        return output.report_defect(error, as_json=as_json, traceback_shown=_debugs())
+
+
+def _debugs() -> bool:
+    """Whether a defect is shown with its traceback. It is reported whatever the settings are."""
+    try:
+        return Settings.from_environment().cli.debug
+    except InvalidInput:
+        return False
 
 
 if __name__ == "__main__":

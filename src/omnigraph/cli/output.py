@@ -20,7 +20,7 @@ from omnigraph import __version__
 from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.errors import OmnigraphError, OutputFailed, PreconditionFailed
 from omnigraph.lang.syntax.diagnostics import SourceError
-from omnigraph.model.outcome import Told
+from omnigraph.model.outcome import WriteOutcome
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
@@ -32,7 +32,7 @@ DEBUG_VARIABLE: Final = "OMNIGRAPH_DEBUG"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CommandResult:
     """What a command found out: as data, as lines of text, and how the program ends.
 
     ``stream`` is for bytes that are the answer themselves: they go to stdout as they come.
@@ -73,7 +73,7 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def print_result(result: Result, *, as_json: bool) -> None:
+def print_result(result: CommandResult, *, as_json: bool) -> None:
     if result.stream is not None:
         for chunk in result.stream:
             with output_errors():
@@ -93,7 +93,7 @@ def output_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever reads has had enough
+        raise  # the reader has closed the pipe
     except OSError as error:
         raise OutputFailed(f"standard output cannot be written: {error.strerror}") from error
 
@@ -111,7 +111,7 @@ def print_json(data: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print on stderr, as far as anybody listens there."""
+    """Print on stderr; a closed stderr is ignored."""
     with suppress(OSError):
         print(printable(text), file=sys.stderr)
 
@@ -169,24 +169,24 @@ def report_usage(message: str, remedy: str, *, as_json: bool) -> int:
     return EXIT_USAGE
 
 
-def report_interrupt(told: Told | None, *, as_json: bool) -> int:
+def report_interrupt(outcome: WriteOutcome | None, *, as_json: bool) -> int:
     """Say after Ctrl-C what became of a write (None: a command that only reads).
 
     Returns the exit code.
     """
-    if told is None:
+    if outcome is None:
         return EXIT_INTERRUPTED
-    message = f"interrupted: {told.sentence()}"
+    message = f"interrupted: {outcome.sentence()}"
     if as_json:
-        print_json({"error": message, "code": "interrupted", "commits": told.commits})
+        print_json({"error": message, "code": "interrupted", "commits": outcome.commits})
     else:
         print(message, file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
-def report_defect(error: Exception, *, as_json: bool) -> int:
+def report_defect(error: Exception, *, as_json: bool, traceback_shown: bool) -> int:
     """Print an error that is not one of ours; return the exit code."""
-    if os.environ.get(DEBUG_VARIABLE):
+    if traceback_shown:
         traceback.print_exc()
     notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
     message = f"{type(error).__name__}: {error}{notes}"
@@ -199,7 +199,7 @@ def report_defect(error: Exception, *, as_json: bool) -> int:
 
 
 def discard_output() -> None:
-    """The reader has gone: nothing can be printed any more, not even at exit."""
+    """Redirect stdout to the null device: its reader has closed the pipe."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, cast(TextIO, sys.stdout).fileno())
     os.close(null)

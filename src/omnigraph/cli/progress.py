@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from omnigraph.cli.frame import Call
-from omnigraph.ingest.load import Progress
+from omnigraph import Progress
+from omnigraph.cli.commands import Invocation
 
 BAR_CHARS: Final = 30
 
 
-def watcher(call: Call) -> Callable[[Progress], None] | None:
-    """What to tell progress to; None when nobody watches."""
+def watcher(call: Invocation) -> Callable[[Progress], None] | None:
+    """A function that shows progress; None when stderr is not a terminal or progress is off."""
     if call.flags.quiet or call.flags.json or not sys.stderr.isatty():
         return None
 

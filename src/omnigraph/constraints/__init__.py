@@ -1,6 +1,6 @@
-"""Constraints: one evaluator, derived from the catalog, for every writer on every engine.
+"""Constraints: the evaluator of schema rules, for every writer, in process and on Spark.
 
-Arrow functions over whole columns. What is stored is asked through ``StoredTypes``, so that this
+Arrow functions over whole columns. Stored entities are read through ``StoredTypes``, so that this
 room needs neither tables nor files.
 """
 

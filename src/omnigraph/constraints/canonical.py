@@ -1,6 +1,6 @@
-"""Canonical spellings of whole columns: what ids and uniqueness are built on.
+"""Canonical spellings of whole columns, the basis of ids and uniqueness.
 
-The same spellings as ``omnigraph.model.types`` gives to single values, computed on Arrow columns.
+The spellings of single values in ``omnigraph.model.types``, computed on Arrow columns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _composite(values: Sequence[str | None]) -> str | None:
 
 
 def tuple_keys(owner: NodeType | EdgeType, columns: Sequence[str], rows: pa.Table) -> pa.Array:
-    """One text per row that is equal exactly for equal tuples; null when a member is null."""
+    """One key per row, equal exactly for equal tuples; null when a member is null."""
     spelled = []
     for name in columns:
         declared = owner.properties.get(name)
@@ -63,7 +63,7 @@ def tuple_keys(owner: NodeType | EdgeType, columns: Sequence[str], rows: pa.Tabl
 
 
 def shown_value(owner: NodeType | EdgeType, rows: pa.Table, name: str, at: int) -> str:
-    """One value in the words of a message, cut where it is long; nothing for null."""
+    """One value for a message, truncated if long; empty for null."""
     column = rows[name].slice(at, 1)
     if column.null_count:
         return ""
@@ -77,5 +77,5 @@ def shown_value(owner: NodeType | EdgeType, rows: pa.Table, name: str, at: int) 
 
 
 def shortened(text: str) -> str:
-    """A text cut where it is long."""
+    """A text, truncated if long."""
     return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"

@@ -7,10 +7,14 @@ they were written, so the same write always gives the same report.
 
 from __future__ import annotations
 
-from omnigraph.constraints.edges import check_cardinality, check_vanished_nodes, check_written_edges
+from omnigraph.constraints.edge_checks import (
+    check_cardinality,
+    check_deleted_nodes,
+    check_written_edges,
+)
 from omnigraph.constraints.image import Image, StoredTypes
-from omnigraph.constraints.rows import check_required, check_values
-from omnigraph.constraints.unique import check_ids, check_unique
+from omnigraph.constraints.row_checks import check_required, check_values
+from omnigraph.constraints.unique_checks import check_ids, check_unique
 from omnigraph.constraints.violations import Report
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 
@@ -48,7 +52,7 @@ def evaluate(
             check_written_edges(owner, image, stored, report)
     for owner in types:
         if isinstance(owner, NodeType) and not cascaded:
-            check_vanished_nodes(schema, owner.key, image, stored, report)
+            check_deleted_nodes(schema, owner.key, image, stored, report)
     for owner in types:
         if isinstance(owner, EdgeType):
             check_cardinality(owner, image, stored, report)

@@ -1,4 +1,4 @@
-"""The image of a write: what each type will hold more, other or less, as the checks see it."""
+"""The image of a write: the inserted, updated and deleted entities of each type."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from omnigraph.storage.lance.arrays import as_array
 class TypeImage:
     """The change of one type.
 
-    ``rows`` are written entities in the order they were given. ``removed`` are ids that go away.
-    ``replaces_all`` makes the rows the whole population. ``must_be_new`` forbids ids that are
-    stored; ``fresh`` says that all ids were just made, so that none can be. ``last_wins`` allows an
-    id to be given twice; otherwise that is a violation.
+    ``rows`` are the written entities in input order. ``removed`` are deleted ids. ``replaces_all``
+    makes the rows the whole population. ``must_be_new`` forbids stored ids; ``fresh`` means that
+    all ids were just generated, so that none can be stored. ``last_wins`` allows an id to occur
+    twice; otherwise that is a violation.
 
-    ``undecided`` are ids of which it is not known yet what becomes of them: ``rows`` has one row
-    for each possible outcome, and those that may also go away are in ``uncertain``. Then the checks
-    report what is wrong in any combination of outcomes.
+    ``undecided`` are ids with several possible outcomes, as in a merge conflict: ``rows`` has one
+    row per outcome, and ``uncertain`` are those that may also be deleted. The checks then report
+    violations in any combination of outcomes.
     """
 
     rows: pa.Table | None = None
@@ -39,7 +39,7 @@ class TypeImage:
 
     @cached_property
     def final(self) -> pa.Table | None:
-        """The rows as they will be stored: of rows with one id the last, or all if undecided."""
+        """The rows that will be stored: the last per id, or all outcomes of undecided ids."""
         if self.rows is None or self.undecided is not None:
             return self.rows
         return last_per_id(self.rows)
@@ -50,15 +50,15 @@ class TypeImage:
 
     @cached_property
     def superseded(self) -> pa.Array:
-        """Ids whose stored version no longer counts."""
+        """Ids whose stored rows are replaced or deleted."""
         if self.removed is None:
             return self.written_ids
         return pa.concat_arrays([self.written_ids, as_array(self.removed)])
 
     def unsettled(self, columns: Sequence[str]) -> set[str]:
-        """Undecided ids whose values in these columns depend on the outcome, or that may go away.
+        """Undecided ids that may be deleted, or whose values in these columns are undecided.
 
-        A rule over these columns that is broken by any other id is broken whatever is decided.
+        A violation of a rule over these columns by any other id does not depend on a decision.
         """
         if self.undecided is None or self.rows is None:
             return set()
@@ -77,10 +77,10 @@ Image = Mapping[str, TypeImage]
 
 
 class StoredTypes(Protocol):
-    """What the checks ask of the committed state."""
+    """The committed state, as the checks read it."""
 
     def count(self, key: str) -> int:
-        """How many entities a type has."""
+        """The number of entities of a type."""
 
     def columns(self, key: str, columns: Sequence[str]) -> pa.Table:
         """Whole columns of a type."""
@@ -90,7 +90,7 @@ class StoredTypes(Protocol):
 
 
 def present(stored: StoredTypes, key: str, ids: pa.Array) -> pa.Array:
-    """Those of the ids that are stored."""
+    """The ids that are stored."""
     if not len(ids) or not stored.count(key):
         return empty_ids()
     return as_array(stored.matching(key, "id", ids, ["id"])["id"])

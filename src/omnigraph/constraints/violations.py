@@ -1,7 +1,7 @@
-"""What is wrong with data: every violation counted, the first ones kept, always in one order.
+"""Violations of constraints, collected in a report that becomes one typed error.
 
-A ``Report`` is filled by parsers and by the evaluator and turned into one typed error at the end.
-Its memory is bounded: however bad the data, only the first violations are kept in full.
+Parsers and the evaluator add violations in a deterministic order. All are counted, but only the
+first ones are kept, which bounds the memory of a report.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Rule = Literal[
 ]  # fmt: skip
 
 VIOLATIONS_SHOWN_MAX: Final = 100
-"""Enough to see the pattern; an error stays small whatever the input was."""
+"""Violations that an error lists; the rest is only counted."""
 
 FILE: Final = "#file"
 LINE: Final = "#line"
-"""Columns beside the properties that say where a row was read. No property can be called so."""
+"""Extra columns with the file and line of a row. No property can have these names."""
 
 NULLED: Final = "#nulled"
-"""A column beside the properties, of loads that set only what is given: the positions, among the
-columns of the type, of the properties that a row gives as null. Others that are null are absent."""
+"""An extra column of partial loads: the indexes, among the columns of the type, of the properties
+that a row sets to null. Other nulls mean that the property is not given."""
 
-_NOT_READ: Final = frozenset({"syntax", "type", "required"})
+_INPUT_RULES: Final = frozenset({"syntax", "type", "required"})
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that is wrong, and where."""
+    """One violation, and where it is."""
 
     rule: Rule
     message: str
@@ -45,11 +45,11 @@ class Violation:
     file: str | None = None
     line: int | None = None
     columns: tuple[str, ...] = ()
-    """The columns of a rule over several."""
+    """The columns of a rule over several columns."""
     related: tuple[tuple[str, str], ...] = ()
     """Other entities of the violated rule, as type keys and ids."""
     depends_on: tuple[tuple[str, str], ...] = ()
-    """Undecided entities (see ``TypeImage``) whose decision may make this no violation."""
+    """Undecided entities (see ``TypeImage``) whose outcome may remove this violation."""
 
     def __str__(self) -> str:
         place = f"{self.file or 'line'}:{self.line}" if self.line is not None else self.file
@@ -72,10 +72,10 @@ class Violation:
 
 @dataclass(slots=True)
 class Report:
-    """Collects violations. ``files`` are the names that the ``#file`` column counts.
+    """Collects violations. ``files`` are the names that the ``#file`` column indexes.
 
-    A file may be read in parts: then each part has its name in ``files``, and ``lines_before``
-    says how many lines of the file come before the part.
+    A file may be read in parts: then each part has its name in ``files``, and ``lines_before`` is
+    the number of lines of the file before the part.
     """
 
     files: Sequence[str] | Mapping[int, str] = ()
@@ -102,7 +102,7 @@ class Report:
     def extend(self, violations: Iterable[Violation], total: int) -> None:
         """Add some violations out of ``total`` that were found; only as many as fit are taken."""
         for violation in violations:
-            self.rules.add(violation.rule)  # of a bunch all have one rule: the first tells
+            self.rules.add(violation.rule)  # all have the same rule
             if self.is_full:
                 break
             self.shown.append(violation)
@@ -112,14 +112,14 @@ class Report:
         return max(self.shown_max - len(self.shown), 1)
 
     def place(self, rows: pa.Table, at: int) -> tuple[str | None, int | None]:
-        """Where a row was read: its file and line, as far as they are known."""
+        """The file and line of a row, if they are known."""
         if LINE not in rows.column_names:
             return None, None
         part, line = rows[FILE][at].as_py(), rows[LINE][at].as_py()
         return self.files[part], line + (self.lines_before[part] if self.lines_before else 0)
 
     def raise_any(self) -> None:
-        """Raise one error for everything that was found, if anything was."""
+        """Raise one error for all violations, if there are any."""
         if self:
             raise self._error()
 
@@ -128,6 +128,6 @@ class Report:
         violations = [violation.to_json() for violation in self.shown]
         if self.rules == {"exists"} and first.type_key is not None:
             return KeyConflict(first.type_key, first.id, violations=violations, total=self.total)
-        kind = InvalidData if self.rules & _NOT_READ else ConstraintViolation
+        kind = InvalidData if self.rules & _INPUT_RULES else ConstraintViolation
         more = f" (and {self.total - 1} more)" if self.total > 1 else ""
         return kind(f"{first}{more}", violations=violations, total=self.total)

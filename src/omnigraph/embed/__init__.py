@@ -1,10 +1,10 @@
-"""Embeddings: texts to vectors, by a provider the environment names.
+"""Embeddings of texts, computed by the provider that the settings name.
 
-Providers know nothing of graphs. What comes out is always finite, of the asked width and of unit
-length; anything else is a typed error.
+Providers know nothing of graphs. A vector always has the requested dimensions, finite values and
+unit length; anything else raises ``EmbeddingFailure``.
 """
 
+from omnigraph.embed.configured import configured_embedder
 from omnigraph.embed.provider import Embedder, EmbeddingTask, Provider
-from omnigraph.embed.settings import embedder_from_environment
 
-__all__ = ["Embedder", "EmbeddingTask", "Provider", "embedder_from_environment"]
+__all__ = ["Embedder", "EmbeddingTask", "Provider", "configured_embedder"]

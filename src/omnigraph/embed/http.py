@@ -1,13 +1,14 @@
-"""Providers that are reached over HTTP: OpenAI-compatible ones, and Gemini.
+"""Embedding providers over HTTP: OpenAI-compatible ones, and Gemini.
 
-One request per text, or per batch where the provider takes several. Connection failures, time-outs,
-429 and 5xx are tried again with growing pauses until the attempts or the deadline are used up;
-everything else is final. Keys are never part of a message.
+One request per text, or per batch where the provider supports it. Connection failures, timeouts,
+429 and 5xx are retried with exponential backoff within limits of attempts and time; other errors
+are final. Error messages never contain keys.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 import urllib.error
 import urllib.request
@@ -18,32 +19,52 @@ from urllib.parse import quote
 
 from omnigraph.embed.provider import EmbeddingTask
 from omnigraph.errors import EmbeddingFailure
+from omnigraph.model.retry import RetryPolicy
+from omnigraph.settings import EmbedSettings
 
-ANSWER_BYTES_MAX: Final = 16 << 20
-"""A vector of a hundred thousand numbers is far smaller."""
+RESPONSE_BYTES_MAX: Final = 16 << 20
+"""The largest response that is read."""
 _GEMINI_TASKS: Final = {"query": "RETRIEVAL_QUERY", "document": "RETRIEVAL_DOCUMENT"}
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long and how often a provider is asked. ``deadline_ms`` 0 means no end."""
+class RequestPolicy:
+    """Timeout of a request, and limits of its retries. ``deadline_ms`` 0 means no deadline."""
 
-    timeout_ms: int = 30_000
-    deadline_ms: int = 60_000
-    attempts: int = 4
-    backoff_ms: int = 200
+    timeout_ms: int
+    deadline_ms: int
+    attempts: int
+    backoff_ms: int
     sleep: Callable[[float], None] = field(default=time.sleep, compare=False, repr=False)
-    monotonic: Callable[[], float] = field(default=time.monotonic, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, settings: EmbedSettings) -> RequestPolicy:
+        """The policy of these settings, which hold the defaults."""
+        return cls(
+            timeout_ms=settings.timeout_ms,
+            deadline_ms=settings.deadline_ms,
+            attempts=settings.attempts,
+            backoff_ms=settings.backoff_ms,
+        )
+
+    def retry_policy(self) -> RetryPolicy:
+        return RetryPolicy(
+            base_s=self.backoff_ms / 1000,
+            attempts_max=self.attempts,
+            deadline_s=self.deadline_ms / 1000 if self.deadline_ms else math.inf,
+            jitter=0.0,
+            sleep=self.sleep,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIProvider:
-    """Anything that speaks OpenAI's ``/embeddings``."""
+    """A provider with OpenAI's ``/embeddings`` endpoint."""
 
     base_url: str
     model: str
     key: str = field(repr=False)
-    patience: Patience = Patience()
+    policy: RequestPolicy
     kind: str = "openai-compatible"
 
     def embed(self, text: str, dimensions: int, task: EmbeddingTask) -> Sequence[float]:
@@ -55,19 +76,21 @@ class OpenAIProvider:
         body = {"model": self.model, "input": list(texts), "dimensions": dimensions}
         url = f"{self.base_url.rstrip('/')}/embeddings"
         headers = {"Authorization": f"Bearer {self.key}"}
-        answer = post(url, body, headers, self.patience)
+        response = post(url, body, headers, self.policy)
         return [
-            _numbers(lambda at=at: _item(answer, at)["embedding"])  # type: ignore[misc]
+            _numbers(lambda at=at: _item(response, at)["embedding"])  # type: ignore[misc]
             for at in range(len(texts))
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class GeminiProvider:
+    """The provider of Gemini's ``embedContent`` endpoint."""
+
     base_url: str
     model: str
     key: str = field(repr=False)
-    patience: Patience = Patience()
+    policy: RequestPolicy
     kind: str = "gemini"
 
     def embed(self, text: str, dimensions: int, task: EmbeddingTask) -> Sequence[float]:
@@ -78,8 +101,8 @@ class GeminiProvider:
             "outputDimensionality": dimensions,
         }
         url = f"{self.base_url.rstrip('/')}/models/{quote(self.model)}:embedContent"
-        answer = post(url, body, {"x-goog-api-key": self.key}, self.patience)
-        return _numbers(lambda: answer["embedding"]["values"])
+        response = post(url, body, {"x-goog-api-key": self.key}, self.policy)
+        return _numbers(lambda: response["embedding"]["values"])
 
     def embed_many(
         self, texts: Sequence[str], dimensions: int, task: EmbeddingTask
@@ -87,28 +110,22 @@ class GeminiProvider:
         return [self.embed(text, dimensions, task) for text in texts]
 
 
-def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str], patience: Patience) -> Any:
-    """The JSON answer to a JSON request, after as many attempts as patience allows."""
-    started = patience.monotonic()
-    attempt = 0
+def post(
+    url: str, body: Mapping[str, Any], headers: Mapping[str, str], policy: RequestPolicy
+) -> Any:
+    """Send a JSON request and return the JSON response, with retries."""
+    retry = policy.retry_policy().start()
     while True:
-        attempt += 1
-        passed_ms = (patience.monotonic() - started) * 1000
-        timeout_ms = float(patience.timeout_ms)
-        if patience.deadline_ms:
-            timeout_ms = min(timeout_ms, patience.deadline_ms - passed_ms)
+        timeout_s = min(policy.timeout_ms / 1000, retry.remaining_s)
         try:
-            return _request(url, body, headers, max(timeout_ms, 1) / 1000)
+            return _request(url, body, headers, max(timeout_s, 0.001))
         except _Transient as problem:
-            pause_ms = patience.backoff_ms * 2 ** (attempt - 1)
-            late = passed_ms + pause_ms >= patience.deadline_ms if patience.deadline_ms else False
-            if attempt >= patience.attempts or late:
-                raise _failure(url, str(problem), attempt) from problem
-            patience.sleep(pause_ms / 1000)
+            if not retry.again():
+                raise _failure(url, str(problem), retry.failures) from problem
 
 
 class _Transient(Exception):
-    """Trying again may help."""
+    """A failure that a retry may resolve."""
 
 
 def _request(
@@ -122,17 +139,17 @@ def _request(
     )
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as response:
-            return json.loads(response.read(ANSWER_BYTES_MAX))
+            return json.loads(response.read(RESPONSE_BYTES_MAX))
     except urllib.error.HTTPError as error:
         with error:
-            said = error.read(500).decode("utf-8", "replace")
+            text = error.read(500).decode("utf-8", "replace")
         if error.code == 429 or error.code >= 500:
             raise _Transient(f"HTTP {error.code}") from error
-        raise _failure(url, f"HTTP {error.code}: {said}", 1) from error
+        raise _failure(url, f"HTTP {error.code}: {text}", 1) from error
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise _Transient(str(getattr(error, "reason", error))) from error
     except ValueError as error:
-        raise _failure(url, "the answer is not JSON", 1) from error
+        raise _failure(url, "the response is not JSON", 1) from error
 
 
 def _failure(url: str, problem: str, attempts: int) -> EmbeddingFailure:
@@ -142,9 +159,9 @@ def _failure(url: str, problem: str, attempts: int) -> EmbeddingFailure:
     )
 
 
-def _item(answer: Any, at: int) -> Any:
-    """The vector of one text of a batch: answers may say which text they are for."""
-    items = answer["data"]
+def _item(response: Any, at: int) -> Any:
+    """The item for one text of a batch: by its ``index`` if it has one, else by position."""
+    items = response["data"]
     found = [item for item in items if isinstance(item, dict) and item.get("index") == at]
     return found[0] if found else items[at]
 
@@ -153,4 +170,4 @@ def _numbers(find: Callable[[], Any]) -> Sequence[float]:
     try:
         return [float(number) for number in find()]
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise EmbeddingFailure("the provider's answer holds no vector") from error
+        raise EmbeddingFailure("the response of the embedding provider has no vector") from error

@@ -1,4 +1,4 @@
-"""The mock provider: numbers that depend on the text alone, the same everywhere."""
+"""The mock provider: deterministic vectors that depend on the text alone."""
 
 from __future__ import annotations
 

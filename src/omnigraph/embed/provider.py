@@ -1,27 +1,26 @@
-"""What a provider is, and what is required of every vector it gives."""
+"""The interface of embedding providers, and validation and caching of their vectors."""
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Final, Literal, Protocol
 
 import numpy as np
 
 from omnigraph.errors import EmbeddingFailure
+from omnigraph.model.lru import LruCache
 
 EmbeddingTask = Literal["query", "document"]
-REMEMBERED_MAX: Final = 1_024
-"""Query texts whose vectors are kept: a repeated search costs no request."""
+VECTORS_MAX: Final = 1_024
+"""Texts whose vectors are cached: a repeated search sends no request."""
 
 Vector = tuple[float, ...]
 
 
 class Provider(Protocol):
-    """Turns texts into numbers: one, or several with as few requests as it can."""
+    """Computes embeddings: of one text, or of several in as few requests as possible."""
 
     @property
     def kind(self) -> str: ...
@@ -38,13 +37,12 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Embedder:
-    """A provider whose answers are checked and remembered. Thread-safe."""
+    """A provider whose vectors are checked and cached. Thread-safe."""
 
     provider: Provider
-    _remembered: OrderedDict[tuple[str, int, str], Vector] = field(
-        default_factory=OrderedDict, repr=False, compare=False
+    _vectors: LruCache[tuple[str, int, str], Vector] = field(
+        default_factory=lambda: LruCache(VECTORS_MAX), repr=False, compare=False
     )
-    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def embed(
         self,
@@ -54,40 +52,36 @@ class Embedder:
         task: EmbeddingTask = "query",
         model: str | None = None,
     ) -> Vector:
-        """A unit vector of this many dimensions. ``model``: the one it has to come from."""
+        """The unit vector of a text. ``model``: the model that the property requires."""
         if model is not None and model != self.provider.model:
             raise EmbeddingFailure(
-                f"the property's vectors are of model {model!r}, "
-                f"and the provider's model is {self.provider.model!r}",
+                f"the property uses embedding model {model!r}, "
+                f"but the provider uses {self.provider.model!r}",
                 remedy=f"Set OMNIGRAPH_EMBED_MODEL={model}, or pass a vector.",
                 details={"expected_model": model, "actual_model": self.provider.model},
             )
         key = (text, dimensions, task)
-        with self._lock:
-            found = self._remembered.get(key)
-            if found is not None:
-                self._remembered.move_to_end(key)
-                return found
-        made = checked_unit(self.provider.embed(text, dimensions, task), dimensions)
-        with self._lock:
-            self._remembered[key] = made
-            while len(self._remembered) > REMEMBERED_MAX:
-                self._remembered.popitem(last=False)
-        return made
+        found = self._vectors.get(key)
+        if found is None:
+            found = checked_unit(self.provider.embed(text, dimensions, task), dimensions)
+            self._vectors.put(key, found)
+        return found
 
 
 def checked_unit(numbers: Sequence[float], dimensions: int) -> Vector:
-    """Refuse what is no vector of this width; scale the rest to length one, as 32-bit floats."""
+    """Validate a vector of ``dimensions`` numbers and scale it to unit length, in 32-bit floats."""
     if len(numbers) != dimensions:
         raise EmbeddingFailure(
-            f"the provider gave {len(numbers)} numbers instead of {dimensions}",
-            remedy="Use a model that can give vectors of the property's width.",
+            f"the embedding provider returned {len(numbers)} numbers, expected {dimensions}",
+            remedy=f"Use a model that supports {dimensions} dimensions.",
             details={"expected": dimensions, "actual": len(numbers)},
         )
     with np.errstate(over="ignore"):
         single = np.array(numbers, dtype=np.float32)
     length = math.sqrt(float(np.sum(single.astype(np.float64) ** 2)))
     if not np.isfinite(single).all() or not math.isfinite(length) or length == 0:
-        raise EmbeddingFailure("the provider gave a vector that is zero or not finite")
+        raise EmbeddingFailure(
+            "the embedding provider returned a vector that is zero or not finite"
+        )
     unit = (single.astype(np.float64) / length).astype(np.float32)
     return tuple(unit.tolist())

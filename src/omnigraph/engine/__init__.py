@@ -1,7 +1,7 @@
 """Reading: executes checked queries on pinned snapshots. Never writes to a graph.
 
-Frames hold the positions of entities, not their values; values are fetched where a condition, an
-order or an answer needs them. Everything derived (adjacency, columns, text postings) belongs to
-immutable versions of tables and can be dropped at any time: it changes how long an answer takes,
-never the answer.
+Frames hold the ordinals of entities, not their values; values are fetched where a condition, a sort
+or a result needs them. Everything derived (adjacency, columns, text postings) belongs to immutable
+table versions and can be evicted at any time: that changes how long a query takes, never its
+result.
 """

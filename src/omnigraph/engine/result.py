@@ -1,7 +1,7 @@
-"""Results: an Arrow table first, and everything else made from it on demand.
+"""Query results: typed columns, converted to rows, Arrow, pandas or JSON on demand.
 
-A result knows which query, branch and commit it came from. Values in rows are JSON values as the
-language spells them: dates and instants as text, whole entities as objects.
+A result names the query, the branch and the commit it came from. Values in rows are JSON values in
+the spelling of the language: dates and instants as text, whole entities as objects.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 import importlib
 import json
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -18,23 +19,28 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.engine.exec.profile import StepProfile
+from omnigraph.engine.limits import Guard, Limits
 from omnigraph.errors import NotAvailable
 from omnigraph.predicates.values import Values
 
 Row = dict[str, Any]
 
 HTML_ROWS_MAX: Final = 50
-"""A notebook shows this many rows, and says how many there are."""
+"""Rows that a notebook shows."""
 BUILDERS_MAX: Final = 512
-"""Sets of column names whose rows are made by code of their own."""
+"""Row builders that are cached, one per tuple of column names."""
 BUILDER_ROWS_MIN: Final = 16
-"""Fewer rows are made before that code would be."""
+"""Fewer rows are built by a generic loop: compiling a builder takes longer."""
+CHECKED_VALUES: Final = 16_384
+"""Values that are converted between two checks of the deadline."""
+_LIST_WEIGHT: Final = 16
+"""The cost of a list, or of one number of a vector, in single values."""
 _SAME: Final = {"string", "bool", "integer"}
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What was read: a branch, or a snapshot of one."""
+class ReadTarget:
+    """What a query read: the head of a branch, or a named snapshot."""
 
     branch: str | None
     snapshot: str | None
@@ -48,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Whole entities, as the columns they are made of."""
+    """Whole entities, as one column per property."""
 
     names: tuple[str, ...]
     parts: tuple[Values, ...]
@@ -56,8 +62,8 @@ class Entities:
     def __len__(self) -> int:
         return len(self.parts[0])
 
-    def slice(self, rows: int) -> Entities:
-        return Entities(self.names, tuple(part.take(np.arange(rows)) for part in self.parts))
+    def take(self, places: np.ndarray[Any, Any]) -> Entities:
+        return Entities(self.names, tuple(part.take(places) for part in self.parts))
 
     def to_arrow(self) -> pa.Array:
         arrays = [_shown(part) for part in self.parts]
@@ -73,14 +79,17 @@ class Result:
     """The rows of one query."""
 
     query_name: str
-    target: Target
+    target: ReadTarget
     commit_id: str
-    """The commit whose state was read."""
+    """The commit whose snapshot was read."""
     columns: tuple[str, ...]
     """Column names in order."""
     data: tuple[Values | Entities, ...] = field(repr=False)
     steps: tuple[StepProfile, ...] = field(default=(), repr=False)
-    """What each step really did, when the query was profiled."""
+    """The measured steps of a profiled query."""
+    limits: Limits | None = field(default=None, repr=False, compare=False)
+    """The remaining limits of the query, which apply to each conversion to rows."""
+    cancelled: threading.Event | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.data[0])
@@ -90,11 +99,22 @@ class Result:
 
     def rows(self, *, js_safe: bool = False) -> list[Row]:
         """One object per row. ``js_safe``: whole numbers beyond 2^53 as decimal strings."""
+        step = max(1, CHECKED_VALUES // sum(_weight(item) for item in self.data))
+        if self.limits is None or len(self) <= step:
+            return self._converted(self.data, js_safe=js_safe)
+        guard, rows = Guard(self.limits, self.cancelled), []
+        for start in range(0, len(self), step):
+            guard.check()
+            places = np.arange(start, min(start + step, len(self)))
+            rows += self._converted([item.take(places) for item in self.data], js_safe=js_safe)
+        return rows
+
+    def _converted(self, data: Sequence[Values | Entities], *, js_safe: bool) -> list[Row]:
         columns = [
             item.to_json(js_safe=js_safe)
             if isinstance(item, Entities)
             else json_values(item, js_safe=js_safe)
-            for item in self.data
+            for item in data
         ]
         return _objects(self.columns, columns)
 
@@ -106,7 +126,7 @@ class Result:
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
     def to_arrow(self) -> pa.Table:
-        """The answer with its declared types; instants are timestamps, whole entities structs."""
+        """The result as an Arrow table; instants are timestamps, whole entities structs."""
         return self.table
 
     def to_pandas(self) -> Any:
@@ -127,7 +147,7 @@ class Result:
         return _installed("polars").from_arrow(self.table)
 
     def to_json(self, *, js_safe: bool = False) -> dict[str, Any]:
-        """The answer as the HTTP API and ``--json`` give it."""
+        """The result in the form of the HTTP API and of ``--json``."""
         body: dict[str, Any] = {
             "query_name": self.query_name,
             "target": self.target.to_json(),
@@ -140,12 +160,12 @@ class Result:
         return body
 
     def profile_json(self) -> dict[str, Any]:
-        """What every step did, as data."""
+        """The profile as JSON values."""
         steps = [step.to_json() for step in self.steps]
         return {"query_name": self.query_name, "row_count": len(self), "steps": steps}
 
     def profile_lines(self) -> list[str]:
-        """What every step did: rows, time, and how it reached them."""
+        """The profile as text: rows, time and access path of every step."""
         heads = ("rows", "ms", "access", "step")
         cells = [
             (
@@ -182,17 +202,20 @@ class Result:
     def _head(self, rows: int) -> Result:
         if len(self) <= rows:
             return self
-        first = np.arange(rows)
-        data = tuple(
-            item.slice(rows) if isinstance(item, Entities) else item.take(first)
-            for item in self.data
-        )
+        data = tuple(item.take(np.arange(rows)) for item in self.data)
         return Result(self.query_name, self.target, self.commit_id, self.columns, data)
 
 
+def _weight(item: Values | Entities) -> int:
+    """The cost of converting one row of a column, in single values."""
+    if isinstance(item, Entities):
+        return sum(_weight(part) for part in item.parts)
+    return 1 if item.type.is_single else _LIST_WEIGHT * (item.type.dimensions or 1)
+
+
 def _shown(values: Values) -> pa.Array:
-    """A column as other libraries read it: stored instants are days that have milliseconds, and
-    most take them for days.
+    """A column for other libraries. Instants are stored as Arrow ``date64``, which most libraries
+    truncate to days, so they become timestamps.
     """
     array = values.to_arrow()
     if values.type.scalar.family != "datetime":
@@ -209,7 +232,7 @@ def _objects(names: tuple[str, ...], columns: list[list[Any]]) -> list[Row]:
 
 
 def _installed(name: str) -> Any:
-    """A library that is used if it is there."""
+    """An optional library, or ``NotAvailable`` if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -220,8 +243,8 @@ def _installed(name: str) -> Any:
 
 @lru_cache(maxsize=BUILDERS_MAX)
 def _builder(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[Row]]:
-    """What makes columns into objects with these names: written out, as a person would for one
-    query, because a general loop takes longer than everything else about a row.
+    """A compiled function from columns to rows with these names. A dict display with constant keys
+    is several times as fast as a generic loop, which would dominate the cost of a row.
     """
     places = [f"v{at}" for at in range(len(names))]
     pairs = ", ".join(f"{name!r}: {at}" for name, at in zip(names, places, strict=True))

@@ -1,51 +1,51 @@
-"""Turns: short queries of many threads, one after the other.
+"""A FIFO queue for short queries: threads run them one after the other.
 
-Python runs one thread at a time. Queries of a tenth of a millisecond that all run at once interrupt
-each other at every step, and the slowest of them wait for many others; in turns each waits for
-those that came before it, and no longer. Queries that take longer spend their time outside of
-Python and take no turns, and a short one that has to load something first ends its turn.
+The interpreter lock lets one thread run at a time. Queries of a tenth of a millisecond that run at
+once preempt each other at every step, which makes the slowest of them wait for many others. Queued,
+a query waits only for those before it. Longer queries spend their time outside of Python and do not
+queue; a short query that has to load something leaves the queue first.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from omnigraph.storage.thread_queues import FairLock
+from omnigraph.storage.named_locks import FairLock
 
 SHORT_S: Final = 0.001
-"""A query that took less than this the last time takes turns."""
-KNOWN_MAX: Final = 4_096
-"""Texts whose last time is remembered."""
+"""A query whose last run took less than this is queued."""
+RECORDED_MAX: Final = 4_096
+"""Query texts whose last duration is recorded."""
 
 
-class Turn:
-    """The turn of one query, or none."""
+class QueueSlot:
+    """The place of one query in the queue, or none."""
 
-    def __init__(self, turns: Turns | None) -> None:
-        self._turns = turns
+    def __init__(self, queue: ShortQueryQueue | None) -> None:
+        self._queue = queue
 
-    def end(self) -> None:
-        turns, self._turns = self._turns, None
-        if turns is not None:
-            turns.release()
+    def leave(self) -> None:
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            queue.release()
 
 
-class Turns(FairLock):
-    """Handed over in the order of those who wait. Thread-safe."""
+class ShortQueryQueue(FairLock):
+    """Runs short queries in the order of their arrival. Thread-safe."""
 
     def __init__(self) -> None:
         super().__init__()
         self._last: dict[object, float] = {}
 
-    def of(self, text: object) -> Turn:
-        """Wait for a turn, if the text is one of a short query."""
+    def enter(self, text: object) -> QueueSlot:
+        """Wait for a slot, if the last run of the text was short."""
         if self._last.get(text, SHORT_S) >= SHORT_S:
-            return Turn(None)
+            return QueueSlot(None)
         self.acquire()
-        return Turn(self)
+        return QueueSlot(self)
 
-    def note(self, text: str, seconds: float) -> None:
-        """How long a query took."""
-        if len(self._last) >= KNOWN_MAX and text not in self._last:
+    def record(self, text: str, seconds: float) -> None:
+        """Record how long a query took."""
+        if len(self._last) >= RECORDED_MAX and text not in self._last:
             self._last.clear()
         self._last[text] = seconds

@@ -2,77 +2,77 @@
 
     OmnigraphError
     ├── InvalidInput                 the request itself is wrong; repeating it cannot help
-    │   ├── LanguageError            schema or query text that cannot be used
-    │   │   ├── SourceError          with every finding and its place (in ``omnigraph.lang.syntax``)
-    │   │   └── ParameterError       values that do not fit the parameters of a query
-    │   ├── InvalidValue             a value that does not fit its declared type
-    │   ├── InvalidData              records that cannot be read or do not fit, all of them listed
-    │   │   └── ConstraintViolation  readable data that breaks the schema's constraints
+    │   ├── LanguageError            invalid schema or query text
+    │   │   ├── SourceError          with all diagnostics (in ``omnigraph.lang.syntax``)
+    │   │   └── ParameterError       values that do not match the parameters of a query
+    │   ├── InvalidValue             a value that does not match its declared type
+    │   ├── InvalidData              records that cannot be parsed or do not match the schema
+    │   │   └── ConstraintViolation  data that violates the schema's constraints
     │   ├── IdempotencyMismatch      an idempotency key used again for a different request
-    │   ├── ExternalBlobDenied       a reference to bytes outside that this graph does not allow
-    │   ├── BlobRangeInvalid         a range that lies outside the blob
-    │   ├── UnsupportedLocation      a URI or a filesystem this program cannot use
-    │   ├── CursorRejected           a cursor or page token of something else, or a damaged one
-    │   ├── SchemaChangeRefused      a schema that this graph cannot be brought to as it is
-    │   ├── NotAvailable             something this version of the program does not do
+    │   ├── ExternalBlobDenied       a reference to external bytes that this graph does not allow
+    │   ├── BlobRangeInvalid         a range outside the blob
+    │   ├── UnsupportedLocation      a URI or a filesystem that is not supported
+    │   ├── CursorRejected           a cursor or page token of another request, or a damaged one
+    │   ├── SchemaChangeRefused      a schema change that the stored data does not allow
+    │   ├── NotAvailable             not supported by this version
     │   └── ReadOnly                 a write through a handle opened read-only
-    ├── NotFound                     something named does not exist
-    │   ├── GraphNotFound            nothing at this location, or it is not a graph
+    ├── NotFound                     a named thing does not exist
+    │   ├── GraphNotFound            the location is empty or not a graph
     │   ├── BranchNotFound
     │   ├── CommitNotFound
     │   ├── TagNotFound
-    │   ├── RefNotFound              neither a branch nor a tag, a commit or a time
-    │   ├── HistoryReclaimed         an old state whose files were cleaned up
-    │   │   └── HistoryPurged        an old state that a purge gave up, or is rewriting
+    │   ├── RefNotFound              not a branch, tag, commit or time
+    │   ├── HistoryReclaimed         an old state that cleanup removed
+    │   │   └── HistoryPurged        an old state that a purge dropped or is rewriting
     │   ├── TypeNotFound
-    │   ├── QueryNotFound            the text holds no query of this name
+    │   ├── QueryNotFound            the text has no query of this name
     │   ├── EntityNotFound
-    │   └── ObjectNotFound           an object of the store (control files)
+    │   └── ObjectNotFound           a control object of the store
     ├── AlreadyExists
     │   ├── GraphExists
     │   ├── BranchExists
     │   ├── TagExists
-    │   ├── BackupRefused            a place that holds something else than this graph's backup
+    │   ├── BackupRefused            the target is not empty and not a backup of this graph
     │   └── ObjectExists
-    ├── Conflict                     somebody else was there first; nothing of this write is visible
-    │   ├── VersionConflict          a type was written by someone else since it was read
-    │   ├── ReadSetConflict          something this write relied on has changed
-    │   │   └── SchemaChanged        a write that was read under a schema the branch no longer has
+    ├── Conflict                     a concurrent write came first; nothing of this one is visible
+    │   ├── VersionConflict          a type was written concurrently since it was read
+    │   ├── ReadSetConflict          part of the read set of this write has changed
+    │   │   └── SchemaChanged        the schema of the branch has changed since the input was read
     │   ├── KeyConflict              an entity with this id exists already
     │   ├── PreconditionFailed       the branch head is not the commit the caller expected
-    │   ├── MergeConflicts           two sides of a merge cannot be brought together, all listed
-    │   ├── PurgeRefused             what is to be purged is in use
+    │   ├── MergeConflicts           the conflicts of a merge, all listed
+    │   ├── PurgeRefused             the entity to purge is in use
     │   ├── BranchInUse              a branch that other branches or tags depend on
-    │   ├── BranchUnmerged           a branch with commits that no other branch has
-    │   ├── BranchProtected          a branch that does not allow this
+    │   ├── BranchUnmerged           a branch with unmerged commits
+    │   ├── BranchProtected          the branch is protected
     │   ├── SchemasDiffer            two sides of a merge have different schemas
-    │   ├── ObjectChanged            a conditional replace of an object lost
-    │   ├── Contention               too many writers for too long; trying again is right
+    │   ├── ObjectChanged            a compare-and-swap of an object failed
+    │   ├── Contention               retries were exhausted because of concurrent writers
     │   └── OwnershipLost            another process resolved this write while this one was paused
-    ├── StorageFailure               the store said no, or nothing
+    ├── StorageFailure               the store failed or did not respond
     │   ├── PermissionDenied
     │   ├── StorageFull
     │   ├── OutputFailed             standard output could not be written
-    │   ├── OutcomeUnknown           the request was sent, the answer never came; look the id up
-    │   ├── ExternalBlobUnavailable  bytes outside the graph could not be fetched
-    │   └── CorruptData              what was read is not what was written
-    ├── RecoveryRequired             an unfinished write is in the way and cannot be resolved now
-    ├── Drift                        a table moved without being published
-    ├── ChangesRefused               a commit whose changes cannot be shown as changes of entities
-    ├── ChangeFeedGap                history that a reader of changes needs was cleaned up
-    ├── FormatUnsupported            the graph's format is too old or too new for this program
-    ├── GraphMoved                   branches that refer to where the graph was before
-    ├── ResourceLimit                a named limit was reached
-    ├── QueryTimeout                 a query ran longer than it was allowed to
-    ├── QueryCancelled               the caller no longer wanted the answer
-    ├── SparkFailure                 a Spark job could not be carried out
+    │   ├── OutcomeUnknown           a request without a response; it may have taken effect
+    │   ├── ExternalBlobUnavailable  external bytes could not be read
+    │   └── CorruptData              stored data is damaged
+    ├── RecoveryRequired             an unfinished write blocks this one and cannot be resolved now
+    ├── Drift                        a table has versions that were never published
+    ├── ChangesRefused               a commit without entity changes to show
+    ├── ChangeFeedGap                cleanup removed history that a change feed reader needs
+    ├── FormatUnsupported            the format of the graph is too old or too new
+    ├── GraphMoved                   branches refer to a former location of the graph
+    ├── ResourceLimit                a named limit was exceeded
+    ├── QueryTimeout                 a query exceeded its time limit
+    ├── QueryCancelled               the caller cancelled the query
+    ├── SparkFailure                 a Spark job failed
     │   ├── SparkUnavailable         no session: not installed, no Java, no such cluster
-    │   └── SparkStalled             a job made no progress for too long and was given up
-    └── EmbeddingFailure             a text could not be turned into a vector
+    │   └── SparkStalled             a job made no progress and was cancelled
+    └── EmbeddingFailure             a text could not be embedded
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
-mapping with structured facts and a ``remedy``: one sentence that says what to do. The errors
-import nothing else of the package, and nobody matches on message text.
+mapping with structured facts and a ``remedy``: an instruction. The errors import nothing else of
+the package, and no code matches on message text.
 """
 
 from omnigraph.errors.base import OmnigraphError

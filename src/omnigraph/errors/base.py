@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 
 class OmnigraphError(Exception):
-    """The root. Never raised itself."""
+    """The root of all errors. Never raised itself."""
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
@@ -27,7 +27,7 @@ class OmnigraphError(Exception):
         self.details: dict[str, Any] = dict(details or {})
 
     def to_json(self) -> dict[str, Any]:
-        """The error as data: what ``--json`` prints."""
+        """The error as data, as ``--json`` prints it."""
         body: dict[str, Any] = {
             "error": self.message,
             "code": self.code,
@@ -49,7 +49,7 @@ def _rebuild(
     details: dict[str, Any],
     state: dict[str, Any],
 ) -> OmnigraphError:
-    """Rebuild an error in another process, whatever its constructor looks like."""
+    """Unpickle an error without calling its constructor."""
     error = kind.__new__(kind)
     Exception.__init__(error, message)
     error.__dict__.update(state)

@@ -1,4 +1,4 @@
-"""Changes of commits that cannot be shown."""
+"""Errors of the change feed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from omnigraph.errors.base import OmnigraphError
 
 
 class ChangesRefused(OmnigraphError):
-    """A commit without a parent, or one that changed the shape of a type that has entities."""
+    """A commit without a parent, or one that changed the schema of a type with entities."""
 
     code = "change_diff_refusal"
     status = 409
-    default_remedy = "Capture a new baseline and go on from its cursor."
+    default_remedy = "Capture a new baseline and continue from its cursor."
 
     def __init__(self, reason: str, commit_id: str, type_name: str | None = None) -> None:
         about = "" if type_name is None else f" of {type_name}"
@@ -19,7 +19,7 @@ class ChangesRefused(OmnigraphError):
             "schema_boundary": f"it changes the schema{about}",
         }
         super().__init__(
-            f"commit {commit_id} has no changes to show: {texts[reason]}",
+            f"commit {commit_id} has no entity changes to show: {texts[reason]}",
             details={"reason": reason, "graph_commit_id": commit_id}
             | ({} if type_name is None else {"type_name": type_name}),
         )
@@ -27,15 +27,15 @@ class ChangesRefused(OmnigraphError):
 
 
 class ChangeFeedGap(OmnigraphError):
-    """What a commit changed can no longer be read."""
+    """The changes of a commit were removed by cleanup."""
 
     code = "change_feed_gap"
     status = 410
-    default_remedy = "Capture a new baseline and go on from its cursor."
+    default_remedy = "Capture a new baseline and continue from its cursor."
 
     def __init__(self, commit_id: str, cursor: str | None = None) -> None:
         super().__init__(
-            f"the changes of commit {commit_id} were cleaned up and can no longer be read",
+            f"the changes of commit {commit_id} can no longer be read: cleanup removed them",
             details={"first_unreadable_commit_id": commit_id}
             | ({} if cursor is None else {"cursor": cursor}),
         )

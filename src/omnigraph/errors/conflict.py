@@ -1,4 +1,4 @@
-"""Another writer was first; nothing of this write is visible."""
+"""Conflicts with concurrent writes; nothing of the failed write is visible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Conflict(OmnigraphError):
 
 
 class VersionConflict(Conflict):
-    """A type moved between reading it and publishing: exactly one writer won, and it was not us."""
+    """A type was written concurrently between reading it and publishing."""
 
     code = "published_dataset_version_conflict"
     default_remedy = "Nothing was written. Read the current state of the type and try again."
@@ -39,14 +39,14 @@ class VersionConflict(Conflict):
 
 
 class ReadSetConflict(Conflict):
-    """Something the write read, but did not write, has changed since."""
+    """Something the write read, but did not write, has changed concurrently."""
 
     code = "read_set_conflict"
-    default_remedy = "Nothing was written. Prepare the write again on the current state."
+    default_remedy = "Nothing was written. Repeat the write on the current state."
 
     def __init__(self, member: str, expected: object, actual: object) -> None:
         super().__init__(
-            f"what this write relied on has changed: {member} (was {expected}, is {actual})",
+            f"{member} changed since this write read it (was {expected}, is {actual})",
             details={
                 "member": member,
                 "expected": None if expected is None else str(expected),
@@ -69,8 +69,8 @@ class KeyConflict(Conflict):
     code = "key_conflict"
     retryable = False
     default_remedy = (
-        "Use `upsert` (sets what is given) or `replace` (the whole entity) for entities that may "
-        "exist already; in a load, mode `upsert` or `merge`."
+        "Use `upsert` (sets given properties) or `replace` (the whole entity) for entities that "
+        "may exist already; in a load, use mode `upsert` or `merge`."
     )
 
     def __init__(
@@ -96,7 +96,9 @@ class PreconditionFailed(Conflict):
     code = "precondition_failed"
     status = 412
     retryable = False
-    default_remedy = "Nothing was written. Read the branch again and decide on its current head."
+    default_remedy = (
+        "Nothing was written. Read the branch again and repeat the request with its current head."
+    )
 
     def __init__(self, expected: str, actual: str | None, branch: str | None = None) -> None:
         details = {"branch": branch, "expected": expected, "actual": actual}
@@ -109,12 +111,12 @@ class PreconditionFailed(Conflict):
 
 
 class MergeConflicts(Conflict):
-    """A merge that cannot be carried out by itself. ``conflicts`` holds every reason."""
+    """A merge with conflicts. ``conflicts`` lists all of them."""
 
     code = "merge_conflicts"
     retryable = False
     default_remedy = (
-        "Nothing was changed. Decide the entities one by one (--resolve FILE), or choose a side "
+        "Nothing was changed. Resolve the conflicts one by one (--resolve FILE), or choose a side "
         "(--strategy ours|theirs)."
     )
 
@@ -134,48 +136,50 @@ class MergeConflicts(Conflict):
 
 class PurgeRefused(Conflict):
     code = "purge_refused"
-    default_remedy = "Wait until what is named has ended, then purge again; nothing was removed."
+    default_remedy = (
+        "Nothing was removed. Wait until the named operation has ended, then purge again."
+    )
 
 
 class BranchInUse(Conflict):
     code = "branch_in_use"
     retryable = False
-    default_remedy = "Delete what depends on it first."
+    default_remedy = "Delete the branches and tags that depend on it first."
 
 
 class BranchUnmerged(Conflict):
     code = "branch_unmerged"
     retryable = False
-    default_remedy = "Merge it first, or delete it with --force (Python: force=True)."
+    default_remedy = "Merge the branch first, or delete it with --force (Python: force=True)."
 
 
 class BranchProtected(Conflict):
     code = "branch_protected"
     status = 403
     retryable = False
-    default_remedy = "Work on another branch and merge it, or lift the protection."
+    default_remedy = "Write to another branch and merge it, or remove the protection."
 
 
 class SchemasDiffer(Conflict):
     code = "schemas_differ"
     retryable = False
-    default_remedy = "Bring both sides to the same schema first, then try again."
+    default_remedy = "Apply the same schema to both sides, then try again."
 
 
 class ObjectChanged(Conflict):
     code = "object_changed"
-    default_remedy = "Read the object again and decide on its current content."
+    default_remedy = "Read the object again and repeat the change on its current content."
 
 
 class Contention(Conflict):
     code = "contention"
-    default_remedy = "Many writers are active on this branch: wait a little and try again."
+    default_remedy = "Many writers are active: wait and try again."
 
 
 class OwnershipLost(Conflict):
-    """This process was paused for so long that another one resolved its write."""
+    """This process was paused for longer than its lease, and another one resolved its write."""
 
     code = "ownership_lost"
     default_remedy = (
-        "Another process already decided this write: look its commit id up before repeating it."
+        "Look up the commit id before repeating the write: another process has resolved it."
     )

@@ -1,4 +1,4 @@
-"""Something named does not exist, or exists already."""
+"""A named thing does not exist, or exists already."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnigraph.errors.base import OmnigraphError
 class NotFound(OmnigraphError):
     code = "not_found"
     status = 404
-    default_remedy = "Check the name."
+    default_remedy = "Check the spelling of the name."
 
 
 class GraphNotFound(NotFound):
@@ -39,19 +39,17 @@ class RefNotFound(NotFound):
 class HistoryReclaimed(NotFound):
     code = "history_reclaimed"
     status = 410
-    default_remedy = "Use a newer commit; tags keep the commits that will be needed."
+    default_remedy = "Use a newer commit. Tag commits that must stay readable."
 
 
 class HistoryPurged(HistoryReclaimed):
     code = "history_purged"
-    default_remedy = (
-        "Use a newer commit. If a purge was interrupted, run it again: it goes on where it stopped."
-    )
+    default_remedy = "Use a newer commit. If a purge was interrupted, run it again: it continues."
 
 
 class TypeNotFound(NotFound):
     code = "type_not_found"
-    default_remedy = "Show the schema's types with `omnigraph snapshot`."
+    default_remedy = "List the types with `omnigraph snapshot` and use one of them."
 
 
 class QueryNotFound(NotFound):
@@ -66,13 +64,13 @@ class EntityNotFound(NotFound):
 
 class ObjectNotFound(NotFound):
     code = "object_not_found"
-    default_remedy = "The object may have been removed by another process: refresh and try again."
+    default_remedy = "Refresh and try again: another process may have removed the object."
 
 
 class AlreadyExists(OmnigraphError):
     code = "already_exists"
     status = 409
-    default_remedy = "Use another name, or use what exists."
+    default_remedy = "Choose another name, or use the existing one."
 
 
 class GraphExists(AlreadyExists):
@@ -92,9 +90,9 @@ class TagExists(AlreadyExists):
 
 class BackupRefused(AlreadyExists):
     code = "backup_refused"
-    default_remedy = "Use an empty place, or for a backup an earlier backup of this very graph."
+    default_remedy = "Use an empty location or, for a backup, an earlier backup of this graph."
 
 
 class ObjectExists(AlreadyExists):
     code = "object_exists"
-    default_remedy = "Another process created the object first: read it instead."
+    default_remedy = "Read the existing object: another process created it first."

@@ -16,11 +16,11 @@ class InvalidInput(OmnigraphError):
 
 class LanguageError(InvalidInput):
     code = "language_error"
-    default_remedy = "Correct the marked places in the text."
+    default_remedy = "Correct the text at the marked positions."
 
 
 class ParameterError(LanguageError):
-    """The values given to a query do not fit its parameters. ``problems`` holds all of them."""
+    """Values that do not match the parameters of a query. ``problems`` lists all of them."""
 
     code = "invalid_parameters"
     default_remedy = "Give every required parameter a value of its declared type."
@@ -37,10 +37,10 @@ class InvalidValue(InvalidInput):
 
 
 class InvalidData(InvalidInput):
-    """Records that cannot be read or whose values do not fit. Nothing was written.
+    """Records that cannot be parsed or do not match the schema. Nothing was written.
 
-    ``violations`` are the first ones found, each with its rule, type, id, property, file and line
-    as far as they are known; ``total`` counts all of them.
+    ``violations`` lists the first ones, each with its rule, type, id, property, file and line where
+    known; ``total`` counts all of them.
     """
 
     code = "invalid_data"
@@ -61,7 +61,7 @@ class InvalidData(InvalidInput):
 
 
 class ConstraintViolation(InvalidData):
-    """Data that can be read but breaks the schema's constraints."""
+    """Data that violates the schema's constraints."""
 
     code = "constraint_violation"
     default_remedy = "Change the data or the schema's constraints. Nothing was written."
@@ -70,7 +70,7 @@ class ConstraintViolation(InvalidData):
 class IdempotencyMismatch(InvalidInput):
     code = "idempotency_mismatch"
     status = 409
-    default_remedy = "Use a fresh idempotency key for a different request."
+    default_remedy = "Use a new idempotency key for a different request."
 
 
 class ExternalBlobDenied(InvalidInput):
@@ -81,11 +81,11 @@ class ExternalBlobDenied(InvalidInput):
 class BlobRangeInvalid(InvalidInput):
     code = "blob_range"
     status = 416
-    default_remedy = "Ask for a range that starts inside the blob."
+    default_remedy = "Request a range that starts inside the blob."
 
     def __init__(self, start: int, end: int | None, length: int) -> None:
         super().__init__(
-            f"the range starts at {start}, and the blob has {length} bytes",
+            f"the range starts at {start}, but the blob has only {length} bytes",
             details={"start": start, "end": end, "length": length},
         )
 
@@ -97,18 +97,20 @@ class UnsupportedLocation(InvalidInput):
 
 class CursorRejected(InvalidInput):
     code = "cursor_rejected"
-    default_remedy = "Start again without the token: it belongs to another request."
+    default_remedy = (
+        "Repeat the request without the token: it is damaged or belongs to another request."
+    )
 
 
 class SchemaChangeRefused(InvalidInput):
     code = "schema_change_refused"
-    default_remedy = "`omnigraph schema plan` shows every step; nothing was changed."
+    default_remedy = "Nothing was changed. Run `omnigraph schema plan` to see every step."
 
 
 class NotAvailable(InvalidInput):
     code = "not_available"
     status = 501
-    default_remedy = "Use another way, or a newer version of Omnigraph."
+    default_remedy = "Use a newer version of Omnigraph, or an alternative."
 
 
 class ReadOnly(InvalidInput):

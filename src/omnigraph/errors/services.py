@@ -6,18 +6,20 @@ from omnigraph.errors.base import OmnigraphError
 
 
 class EmbeddingFailure(OmnigraphError):
-    """The provider of embeddings is missing, wrong, or did not answer."""
+    """The embedding provider is not configured, failed, or did not respond."""
 
     code = "embedding_failure"
     status = 502
-    default_remedy = "Check the embedding provider's settings, or pass a vector instead of a text."
+    default_remedy = (
+        "Check the settings of the embedding provider, or pass a vector instead of a text."
+    )
 
 
 class SparkFailure(OmnigraphError):
-    """A job on Spark failed for a reason that is not the data's. Nothing of it is visible."""
+    """A Spark job failed, not because of the data. Nothing of it is visible."""
 
     code = "spark_failure"
-    default_remedy = "Look at the reason, and try again; nothing was written."
+    default_remedy = "Nothing was written. Fix the cause and try again."
 
 
 class SparkUnavailable(SparkFailure):

@@ -1,4 +1,4 @@
-"""The store refused, failed or holds what cannot be used as it is."""
+"""The store refused or failed, or the stored data cannot be used as it is."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ class StorageFailure(OmnigraphError):
 class PermissionDenied(StorageFailure):
     code = "permission_denied"
     retryable = False
-    default_remedy = "Give this user or key read and write access to the graph's location."
+    default_remedy = "Grant this user or key read and write access to the location of the graph."
 
 
 class StorageFull(StorageFailure):
     code = "storage_full"
     retryable = False
-    default_remedy = "Free some space (nothing was half written) and try again."
+    default_remedy = "Free some space and try again. Nothing was partially written."
 
 
 class OutputFailed(StorageFailure):
     code = "output_failed"
     default_remedy = (
-        "Make room where the output goes, or send it elsewhere; the command itself ran."
+        "Free space at the destination of the output, or redirect it; the command itself has run."
     )
 
 
 class OutcomeUnknown(StorageFailure):
-    """A durable step was sent and never answered, and looking it up failed too."""
+    """A request without a response whose outcome could not be determined."""
 
     code = "outcome_unknown"
     retryable = False
-    default_remedy = "Do not repeat the write blindly: look the commit id up first."
+    default_remedy = "Look up the commit id before repeating the write: it may have taken effect."
 
 
 class ExternalBlobUnavailable(StorageFailure):
@@ -48,7 +48,7 @@ class ExternalBlobUnavailable(StorageFailure):
 class CorruptData(StorageFailure):
     code = "corrupt_data"
     retryable = False
-    default_remedy = "Restore the named file from a backup; nothing was changed."
+    default_remedy = "Restore the named file from a backup. Nothing was changed."
 
 
 class RecoveryRequired(OmnigraphError):
@@ -74,7 +74,7 @@ class FormatUnsupported(OmnigraphError):
 
 
 class GraphMoved(OmnigraphError):
-    """A graph directory was moved or copied, and this handle may not change its branches."""
+    """A graph directory was moved or copied, and this handle may not relocate its branches."""
 
     code = "graph_moved"
     status = 409

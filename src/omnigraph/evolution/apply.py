@@ -1,14 +1,15 @@
-"""Applying a schema: plan, check the stored entities, stage columns, and one publish for it all.
+"""Applies a schema: plans the change, checks stored entities, stages columns, one commit.
 
-A preparer like any other: it works on one snapshot, states what it relied on, and hands the result
-to the write transaction. Whoever prepared a write under the old schema is refused by the schema's
-name, which every write requires. Nothing here moves or publishes a table.
+A writer like any other: it is prepared on one snapshot and states its read set. A write that was
+prepared under the old schema is refused, because every write requires the hash of its schema.
+Nothing here moves or publishes a table.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -17,16 +18,16 @@ from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import Commit
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints import Report, TypeImage, evaluate
-from omnigraph.errors import InvalidInput, OmnigraphError, SchemaChangeRefused
+from omnigraph.errors import Conflict, InvalidInput, OmnigraphError, SchemaChangeRefused
 from omnigraph.evolution.dropped import Revived, find_dropped
 from omnigraph.evolution.purge_dropped import finish_purges
 from omnigraph.evolution.stage import Planned, SchemaStaging
 from omnigraph.lang.schema import (
     AcceptedSchema,
     EdgeType,
-    Plan,
     PlanFacts,
     Property,
+    SchemaPlan,
     accept_schema,
     plan_schema,
     tightened,
@@ -35,27 +36,28 @@ from omnigraph.lang.schema.change.plan import TYPE_CHANGE
 from omnigraph.lang.schema.parse.expression import parse_computed
 from omnigraph.model.ids import new_ulid
 from omnigraph.model.types import PropertyType
-from omnigraph.prepare.backoff import ask_for_quiet, end_quiet
-from omnigraph.prepare.committer import Attempt, Committer, WriteOptions
+from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
 from omnigraph.prepare.entity_rows import accept_value
 from omnigraph.prepare.reshape import EntityType, columns_for, reshaped
 from omnigraph.prepare.stored_entities import StoredSnapshot
+from omnigraph.prepare.write_pause import writers_paused
 from omnigraph.storage.lance.staging.columns import Fill
-from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
+from omnigraph.transaction.prepared import WriteInfo
 
 log = logging.getLogger("omnigraph.schema")
 
-ATTEMPTS_BEFORE_QUIET: Final = 2
-"""A change that was overtaken once takes longer than others: it asks them to wait."""
+ATTEMPTS_BEFORE_PAUSE: Final = 2
+"""A change that lost an optimistic conflict takes longer than other writes: it asks those to
+pause."""
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaChange:
-    """What a caller wants: a schema text, and what the text alone cannot say.
+class SchemaChangeRequest:
+    """A schema text to apply, and how to apply it.
 
-    ``backfill`` gives the entities that exist already a value of a new property (``Person.age``);
-    ``compute`` gives them one that is made of their other properties (``first + " " + last``).
-    ``undrop`` names types and properties of the text that are to be the dropped ones.
+    ``backfill`` gives existing entities a value of a new property (``Person.age``); ``compute``
+    computes it from their other properties (``first + " " + last``). ``undrop`` names types and
+    properties of the text that restore dropped ones.
     """
 
     text: str
@@ -68,12 +70,12 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class SchemaResult:
-    """The plan, and the commit that carried it out; None when nothing had to be done."""
+    """The plan and its commit, which is None when nothing had to be changed."""
 
-    plan: Plan
+    plan: SchemaPlan
     commit: Commit | None
     purge_pending: bool = False
-    """Whether files of what was dropped for good are still there; the next opening goes on."""
+    """Whether files of hard drops are not removed yet; the next opening for writing continues."""
 
     @property
     def applied(self) -> bool:
@@ -90,8 +92,8 @@ class SchemaResult:
         return {**body, "steps": told["steps"]}
 
 
-def plan_change(attempt: Attempt, change: SchemaChange) -> Planned:
-    """What has to be done on the snapshot of an attempt. Reads no rows."""
+def plan_change(attempt: Attempt, change: SchemaChangeRequest) -> Planned:
+    """SchemaPlan a schema change on the snapshot of an attempt. Reads no rows."""
     before, snapshot = attempt.schema, attempt.snapshot
     revived = find_dropped(attempt.repository, attempt.state, before, change.undrop)
     accepted = accept_schema(
@@ -113,59 +115,54 @@ def plan_change(attempt: Attempt, change: SchemaChange) -> Planned:
 class Evolution:
     """One application of a schema to a branch."""
 
-    def __init__(self, repository: Repository, change: SchemaChange, fill: Fill) -> None:
+    def __init__(self, repository: Repository, change: SchemaChangeRequest, fill: Fill) -> None:
         self._repository = repository
         self._change = change
         self._fill = fill
-        self._made: list[str] = []
-        self._attempts = 0
-        self._planned: Planned | None = None
 
     def run(self, committer: Committer, options: WriteOptions) -> SchemaResult:
-        try:
-            done = committer.run(
-                replace(options, asks_for_quiet=True),
-                lambda attempt: self._prepare(attempt, options.info),
-                retry=lambda: True,
+        with ExitStack() as pause:
+            outcome = committer.run(
+                replace(options, may_request_pause=True),
+                lambda attempt: self._prepare(attempt, options.info, pause),
                 digest=lambda: repr(self._change),
             )
-        finally:
-            if self._attempts > 1:
-                end_quiet(self._repository, self._repository.branch(options.branch))
         # None: an earlier request with the same idempotency key did it.
-        plan = Plan(()) if self._planned is None else self._planned.plan
-        return SchemaResult(plan, done.commit, self._purge_pending(options.branch))
+        plan = SchemaPlan(()) if outcome.detail is None else outcome.detail
+        return SchemaResult(plan, outcome.commit, self._purge_pending(options.branch))
 
     def _purge_pending(self, branch: str) -> bool:
-        """Remove what was dropped for good; the change itself is done whatever becomes of this."""
+        """Remove the files of hard drops; a failure does not fail the schema change."""
         try:
             return not finish_purges(self._repository, self._repository.branch(branch))
         except OmnigraphError as error:
-            log.warning("what was dropped is not removed yet: %s", error.message)
+            log.warning("files of dropped data are not removed yet: %s", error.message)
             return True
 
-    def _prepare(
-        self, attempt: Attempt, info: WriteInfo
-    ) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
-        self._attempts += 1
-        if self._attempts == ATTEMPTS_BEFORE_QUIET:
-            ask_for_quiet(self._repository, attempt.branch)
+    def _prepare(self, attempt: Attempt, info: WriteInfo, pause: ExitStack) -> Prepared[SchemaPlan]:
+        if attempt.number == ATTEMPTS_BEFORE_PAUSE:
+            pause.enter_context(writers_paused(self._repository, attempt.branch))
             attempt = replace(attempt, state=self._repository.manifest(attempt.branch).current())
-        discard_tables(self._repository, self._made)  # of an attempt that came to nothing
-        self._made = []
-        self._planned = planned = plan_change(attempt, self._change)
+        planned = plan_change(attempt, self._change)
         _require_supported(planned.plan)
         if planned.is_nothing:
-            return None, {}
+            return Prepared(None, detail=planned.plan)
         reads = self._validate(attempt.snapshot, planned)
-        work = SchemaStaging(
-            self._repository, attempt.snapshot, planned, info, self._made, self._fill
+        created: list[str] = []
+        work = SchemaStaging(self._repository, attempt.snapshot, planned, info, created, self._fill)
+        try:
+            prepared = work.prepare(hard=self._change.allow_data_loss)
+        except Conflict:  # the next attempt creates new tables
+            discard_tables(self._repository, created)
+            raise
+        return Prepared(
+            replace(prepared, reads={**prepared.reads, **reads}),
+            detail=planned.plan,
+            discard=lambda: discard_tables(self._repository, created),
         )
-        prepared = work.prepare(hard=self._change.allow_data_loss)
-        return replace(prepared, reads={**prepared.reads, **reads}), {}
 
     def _validate(self, snapshot: SnapshotPins, planned: Planned) -> dict[str, Any]:
-        """Check stored entities against every rule that is new; the types this relied on."""
+        """Check stored entities against new constraints; returns the types that were read."""
         reduced, image, reads = planned.after, {}, {}
         for before, after in planned.pairs():
             if before is None:
@@ -191,7 +188,7 @@ class Evolution:
 
 
 def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityType | None:
-    """The rules to check: new ones, and for an edge type that comes back also its ends."""
+    """The constraints to check: new ones, and the ends of an edge type that is restored."""
     found = tightened(before, after)
     returns = any(item.type_id == after.type_id for item in revived.types)
     if found is None and returns and isinstance(after, EdgeType):
@@ -200,9 +197,9 @@ def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityTyp
 
 
 def _filled(
-    before: AcceptedSchema, after: AcceptedSchema, change: SchemaChange
+    before: AcceptedSchema, after: AcceptedSchema, change: SchemaChangeRequest
 ) -> tuple[AcceptedSchema, frozenset[str]]:
-    """The schema with the values that were given for new properties, and which those are."""
+    """The schema with fill values for new properties, and the properties that have one."""
     known = {item.property_id for t in before.types() for item in t.properties.values()}
     filled = set()
     for place, value in change.backfill.items():
@@ -210,7 +207,7 @@ def _filled(
         fill = accept_value(owner, item.name, value)
         if item.property_id in known:
             if item.fill == fill:
-                continue  # the same change was made before
+                continue  # a repeated request
             raise _nothing_new(place)
         after = _with_property(after, owner, replace(item, fill=fill))
         filled.add(f"{owner.key}.{item.name}")
@@ -221,7 +218,7 @@ def _filled(
         if item.property_id in known:
             raise _nothing_new(place)
         if f"{owner.key}.{item.name}" in filled:
-            raise InvalidInput(f"{place} is given a value and computed", remedy="Choose one.")
+            raise InvalidInput(f"{place} has a backfill and a compute", remedy="Keep one of them.")
         computed = parse_computed(text, item.type, _operands(before, owner))
         after = _with_property(after, owner, replace(item, computed=computed))
         filled.add(f"{owner.key}.{item.name}")
@@ -243,13 +240,13 @@ def _named(schema: AcceptedSchema, place: str) -> tuple[EntityType, Property]:
 
 def _nothing_new(place: str) -> InvalidInput:
     return InvalidInput(
-        f"{place!r} is no property that this schema adds",
+        f"{place!r} is not a property that this schema adds",
         remedy="Name a new property as Type.property.",
     )
 
 
 def _operands(before: AcceptedSchema, owner: EntityType) -> dict[str, tuple[str, PropertyType]]:
-    """What a property of a type can be computed from: what there was, by old and by new names."""
+    """The properties that a new one can be computed from, by their old and new names."""
     old = next((t for t in before.types() if t.type_id == owner.type_id), None)
     olds = {} if old is None else old.properties
     types = {item.property_id: item.type for item in olds.values()}
@@ -265,7 +262,7 @@ def _with_property(schema: AcceptedSchema, owner: EntityType, item: Property) ->
 def _defaulted(
     before: AcceptedSchema, after: AcceptedSchema
 ) -> Iterator[tuple[EntityType, Property]]:
-    """The properties that are new in types that exist, and that have a default."""
+    """New properties with a default, of types that exist already."""
     olds = {t.type_id: {i.property_id for i in t.properties.values()} for t in before.types()}
     for owner in after.types():
         for item in owner.properties.values():
@@ -275,7 +272,7 @@ def _defaulted(
 
 
 def _require_allowed(report: Report) -> None:
-    """Refuse a change that stored entities are in the way of, with all of them."""
+    """Raise if stored entities violate the new schema, with all violations."""
     if not report:
         return
     code = f"[{TYPE_CHANGE}] " if report.rules <= {"enum", "required"} else ""
@@ -290,7 +287,7 @@ def _require_allowed(report: Report) -> None:
     )
 
 
-def _require_supported(plan: Plan) -> None:
+def _require_supported(plan: SchemaPlan) -> None:
     refused = [step for step in plan.steps if step.kind == "unsupported_change"]
     if not refused:
         return

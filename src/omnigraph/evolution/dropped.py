@@ -1,7 +1,7 @@
-"""Finding what was dropped from a schema and is still there: for bringing it back.
+"""Finds dropped types and properties whose data still exists, to restore them (undrop).
 
-Nothing keeps a list of dropped things. The schemas of earlier commits say what there was, hidden
-columns of a table which properties' data are left, and published versions where a type's table is.
+There is no list of dropped declarations. They are found in the schemas of earlier commits; the data
+of a property is in a hidden column of its table, and that of a type in its last published version.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 
 from omnigraph.catalog.history.commits import iterate_commits
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import Kind, TablePin
+from omnigraph.catalog.rows import RowKind, TablePin
 from omnigraph.catalog.schemas import load_schema
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import NotFound
-from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, Property, with_revived
+from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, Property, with_undropped
 from omnigraph.storage.lance.staging.columns import hidden_name
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Revived:
-    """Types with their last pins, and properties by type key, that come back."""
+    """Restored types with their last pins, and restored properties by type key."""
 
     types: list[NodeType | EdgeType] = field(default_factory=list)
     pins: dict[str, TablePin] = field(default_factory=dict)
     properties: dict[str, list[Property]] = field(default_factory=dict)
 
     def added_to(self, accepted: AcceptedSchema) -> AcceptedSchema:
-        return with_revived(accepted, self.types, self.properties)
+        return with_undropped(accepted, self.types, self.properties)
 
     def by_identity(self) -> dict[str, NodeType | EdgeType | Property]:
         found: dict[str, NodeType | EdgeType | Property] = {t.type_id: t for t in self.types}
@@ -40,7 +40,7 @@ class Revived:
 def find_dropped(
     repository: Repository, state: ManifestState, accepted: AcceptedSchema, names: Iterable[str]
 ) -> Revived:
-    """What these names (``Person``, ``node:Person``, ``Person.email``) meant before a drop."""
+    """The dropped declarations with these names (``Person``, ``node:Person``, ``Person.email``)."""
     revived = Revived()
     for name in names:
         owner, _, property_name = name.partition(".")
@@ -75,7 +75,7 @@ def _last_pin(repository: Repository, state: ManifestState, item: NodeType | Edg
         pin = timeline.read_pins([row])[row]
         if pin.incarnation == item.incarnation:
             if not repository.tables.has_version(pin.ref):
-                break  # it was dropped for good, or cleaned up
+                break  # removed by a hard drop or a cleanup
             return pin
     raise _nothing(item.name)
 
@@ -104,8 +104,8 @@ def _find_property(
 
 
 def _earlier_schemas(state: ManifestState) -> Iterator[AcceptedSchema]:
-    """The schemas of a branch's commits, the newest first, each once."""
-    there = sum(1 for _ in state.rows(Kind.SCHEMA))
+    """The distinct schemas of a branch's commits, newest first."""
+    there = sum(1 for _ in state.rows(RowKind.SCHEMA))
     seen: set[str] = set()
     for commit in iterate_commits(state):
         if commit.schema_hash is None or commit.schema_hash in seen:
@@ -118,7 +118,7 @@ def _earlier_schemas(state: ManifestState) -> Iterator[AcceptedSchema]:
 
 def _nothing(name: str) -> NotFound:
     return NotFound(
-        f"nothing called {name!r} was dropped on this branch and can be brought back",
+        f"no dropped type or property {name!r} of this branch can be restored",
         remedy="Name a type, or a property as Type.property, that a schema change dropped without"
         " --allow-data-loss.",
     )

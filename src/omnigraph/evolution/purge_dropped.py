@@ -1,8 +1,9 @@
-"""Removing for good what was dropped: every file that only older states need.
+"""Removes the files of hard drops, which only older states refer to.
 
-The commit that drops something for good leaves a row that says what to remove, so that whoever
-comes next finishes what a dead process began. First the branch gives up its history from before the
-drop, for everybody (see ``manifest.horizon``); then what no other branch and no tag refers to goes.
+The commit of a hard drop publishes a row that names what to remove, so that a later process can
+finish the removal. First the horizon of the branch is raised above its history before the drop (see
+``catalog/history/horizon.py``); then the files that no other branch and no tag refers to are
+deleted.
 """
 
 from __future__ import annotations
@@ -18,36 +19,36 @@ from omnigraph.catalog.history.horizon import raise_horizon
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.references import at_commit
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import Kind, Row
+from omnigraph.catalog.rows import Row, RowKind
 from omnigraph.model.ids import new_ulid
 from omnigraph.storage.failpoints import hit
 
 
 @dataclass(frozen=True, slots=True)
-class Purge:
-    """A table of which only one fork, or nothing, is to be kept."""
+class DroppedTable:
+    """A table to remove, except for one fork (``keep``), or entirely."""
 
     path: str
     keep: str | None
     commit_id: str
-    """The commit that dropped: what is older is given up."""
+    """The commit of the drop; states before it become unreadable."""
 
     def to_row(self) -> Row:
         facts = {"keep": self.keep, "commit_id": self.commit_id}
-        return Row(f"purge:{self.path}", Kind.PURGE, facts, location=self.path)
+        return Row(f"purge:{self.path}", RowKind.PURGE, facts, location=self.path)
 
     @classmethod
-    def from_row(cls, row: Row) -> Purge:
+    def from_row(cls, row: Row) -> DroppedTable:
         return cls(row.location or "", row.metadata["keep"], row.metadata["commit_id"])
 
 
-def holders(repository: Repository, branch: Branch, purge: Purge) -> list[str]:
-    """The other branches, and the tags, that need what a purge would remove."""
+def holders(repository: Repository, branch: Branch, purge: DroppedTable) -> list[str]:
+    """The other branches, and the tags, that refer to a table."""
     return sorted(name for name, held in _states(repository, branch) if purge.path in held)
 
 
 def _states(repository: Repository, branch: Branch) -> Iterator[tuple[str, set[str]]]:
-    """Every other branch and every tag with the tables it refers to."""
+    """Every other branch and every tag, with the paths of the tables it refers to."""
     main = repository.main.current()
     for other in (MAIN_BRANCH, *all_branches(main).values()):
         if other.incarnation != branch.incarnation:
@@ -59,11 +60,11 @@ def _states(repository: Repository, branch: Branch) -> Iterator[tuple[str, set[s
 
 
 def finish_purges(repository: Repository, branch: Branch) -> bool:
-    """Carry out what commits of a branch left to remove; False if somebody needs some of it."""
+    """Finish the removals of a branch; False if another branch or a tag refers to some table."""
     manifest = repository.manifest(branch)
     complete = True
-    for row in list(manifest.current().rows(Kind.PURGE)):
-        purge = Purge.from_row(row)
+    for row in list(manifest.current().rows(RowKind.PURGE)):
+        purge = DroppedTable.from_row(row)
         made = get_commit(manifest.current(), purge.commit_id).manifest_version or 0
         if made > manifest.current().horizon:
             raise_horizon(manifest, branch, made)
@@ -77,13 +78,13 @@ def finish_purges(repository: Repository, branch: Branch) -> bool:
     return complete
 
 
-def _remove(repository: Repository, purge: Purge) -> None:
+def _remove(repository: Repository, purge: DroppedTable) -> None:
     objects = repository.objects
-    # First of all: the path is used up, whatever is left below it.
+    # The marker comes first: the path must not be used again, even if files below it stay.
     objects.put(f"{purge.path}/{PURGED}", b"")
     kept = f"{purge.path}/tree/{purge.keep}/" if purge.keep else None
     spared = {f"{purge.path}/{PURGED}", f"{purge.path}/_refs/branches/{purge.keep}.json"}
     for info in list(objects.list(purge.path)):
         if info.path not in spared and not (kept and info.path.startswith(kept)):
             objects.delete(info.path)
-    repository.tables.forget(purge.path)
+    repository.tables.evict(purge.path)

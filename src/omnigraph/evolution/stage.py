@@ -1,8 +1,8 @@
-"""Staging a planned schema change: tables made, changed, copied, and the rows that publish it.
+"""Stages a planned schema change: new tables, column changes, and the manifest rows.
 
-What one strict step can do is staged on the table itself and moved by the write transaction. What
-takes more is made on copies that nobody knows, and published by naming them. Nothing here decides
-whether a change is allowed.
+Changes that one Lance transaction can make are staged on the table itself, and the write
+transaction moves it. Other changes are made on unpublished forks, which the commit publishes.
+Whether a change is allowed is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from omnigraph.catalog.schemas import schema_id, schema_row
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import SchemaChangeRefused
 from omnigraph.evolution.dropped import Revived
-from omnigraph.evolution.purge_dropped import Purge, holders
-from omnigraph.lang.schema import AcceptedSchema, Plan
+from omnigraph.evolution.purge_dropped import DroppedTable, holders
+from omnigraph.lang.schema import AcceptedSchema, SchemaPlan
 from omnigraph.model.ids import new_ulid
 from omnigraph.prepare.preparer import writable
 from omnigraph.prepare.reshape import EntityType, column_changes
@@ -38,21 +38,21 @@ APPLY_KIND = "schema_apply"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan on one snapshot, with everything it was made from."""
+    """A plan on one snapshot, with the schemas and pins it was made from."""
 
     before: AcceptedSchema
     after: AcceptedSchema
-    plan: Plan
+    plan: SchemaPlan
     revived: Revived
     pins: Mapping[str, TablePin]
-    """Where the tables are, by the type keys of the new schema."""
+    """The pins of existing tables, by the type keys of the new schema."""
 
     @property
     def is_nothing(self) -> bool:
         return not self.plan.steps and self.before.hash == self.after.hash
 
     def pairs(self) -> Iterator[tuple[EntityType | None, EntityType]]:
-        """Every type of the new schema with what it was; None for one that is new."""
+        """Every type of the new schema with its old form; None for a new type."""
         olds: dict[str, EntityType] = {t.type_id: t for t in self.revived.types}
         olds |= {t.type_id: t for t in self.before.types()}
         for after in self.after.types():
@@ -116,11 +116,11 @@ class SchemaStaging:
         changes = column_changes(before, after, table.dataset.schema.names, hard=hard)
         if changes and revived:
             raise SchemaChangeRefused(
-                f"{after.kind} type {after.name} cannot be brought back and changed at once",
-                remedy="Bring it back as it was first, then change it.",
+                f"{after.kind} type {after.name} cannot be restored and changed at once",
+                remedy="Restore it as it was, then change it with a second apply.",
             )
         if any(change.field is None for change in changes):
-            self._drop_for_good(pin, after, changes)
+            self._drop_hard(pin, after, changes)
         elif changes:
             staged = self._stage(pin, table, changes)
             becomes = None if after.key == pin.key else after.key
@@ -131,8 +131,8 @@ class SchemaStaging:
             if not revived:
                 self._reads[pin.key] = pin.ref
 
-    def _drop_for_good(self, pin: TablePin, after: EntityType, changes: list[ColumnChange]) -> None:
-        """A copy without the dropped columns that shares no file with the table."""
+    def _drop_hard(self, pin: TablePin, after: EntityType, changes: list[ColumnChange]) -> None:
+        """Stage a fork without the dropped columns that shares no file with the table."""
         tables, owner = self._repository.tables, self._snapshot.branch.incarnation
         copy = tables.open(tables.fork(pin.ref, new_ulid()))
         staged = stage_columns(tables, copy, changes, self._properties, lambda: copy, self._fill)
@@ -147,7 +147,7 @@ class SchemaStaging:
         )
         self._put += [moved.to_row(), moved.to_version_row()]
         self._reads[pin.key] = pin.ref
-        self._purge(Purge(pin.ref.path, landed.ref.branch, self._operation_id), after)
+        self._purge(DroppedTable(pin.ref.path, landed.ref.branch, self._operation_id), after)
 
     def _purge_dropped_types(self) -> None:
         living = {item.type_id for item in self._planned.after.types()}
@@ -155,14 +155,14 @@ class SchemaStaging:
             if item.type_id not in living:
                 pin = self._snapshot.pin(item.key)
                 self._reads[pin.key] = pin.ref
-                self._purge(Purge(pin.ref.path, None, self._operation_id), item)
+                self._purge(DroppedTable(pin.ref.path, None, self._operation_id), item)
 
-    def _purge(self, purge: Purge, item: EntityType) -> None:
+    def _purge(self, purge: DroppedTable, item: EntityType) -> None:
         held = holders(self._repository, self._snapshot.branch, purge)
         if held:
             raise SchemaChangeRefused(
-                f"{item.kind} type {item.name} cannot lose data for good: {', '.join(held)} "
-                "still hold it",
+                f"data of {item.kind} type {item.name} cannot be removed: {', '.join(held)} "
+                "still refer to it",
                 remedy="Delete them first, or apply without --allow-data-loss.",
                 details={"held_by": held},
             )
@@ -182,7 +182,7 @@ class SchemaStaging:
 
         def fork() -> PinnedTable:
             if table.ref != pin.ref:
-                return table  # it is a fresh fork already
+                return table  # it is a new fork already
             return tables.open(tables.fork(pin.ref, new_ulid()))
 
         return stage_columns(tables, table, changes, self._properties, fork, self._fill)

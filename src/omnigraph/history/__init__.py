@@ -1,5 +1,5 @@
-"""Questions about the past: changes of commits, the change feed, entities through time, the log.
+"""History: changes of commits, the change feed, histories of entities, blame and the log.
 
-Everything here reads. It rests on three things below it: the timeline of a branch, the difference
-between two snapshots, and tables pinned at their versions. Nothing about a reader is remembered.
+Read-only. Built on the timeline of a branch, the difference between two snapshots, and tables
+pinned at their versions. No state is kept per reader.
 """

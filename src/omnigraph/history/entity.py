@@ -1,7 +1,7 @@
-"""The history of an entity, and who set its values: lifelines with the commits that made them.
+"""Entity history and blame: the revisions of an entity with the commits that made them.
 
-What a merge brought is shown with the commits of the merged branch, as the merge recorded them;
-whether that branch still exists makes no difference.
+Changes that a merge brought are shown with the commits of the merged branch, as the merge recorded
+them, whether or not that branch still exists.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from omnigraph.catalog.branches.deleted import deletion_noticed
+from omnigraph.catalog.branches.concurrent_deletion import deletion_checked
 from omnigraph.catalog.rows import Commit
 from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
-from omnigraph.history.lifeline import Lifeline, Moved
-from omnigraph.history.setters import MergedChange, Setters, merged_changes
-from omnigraph.history.tokens import Scope
-from omnigraph.model.arguments import checked_methods
+from omnigraph.history.entity_revisions import EntityRevisions, Revision
+from omnigraph.history.page_tokens import TokenScope
+from omnigraph.history.value_origins import MergedChange, ValueOrigins, merged_changes
+from omnigraph.model import arguments
 from omnigraph.snapshots.entity_delta import Op
 
 BATCH_EVENTS: Final = 32
 BATCH_EVENTS_MAX: Final = 512
-"""Commits are looked up in batches that grow: the first event comes soon, many come quickly."""
+"""Commits are read in growing batches: the first event comes soon, later ones in bulk."""
 PAGE_EVENTS_MAX: Final = 8_192
-"""A page is held in memory by both ends of a wire."""
+"""A page is held in memory by client and server."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityEvent:
-    """One change of an entity: the commit that made it and what it made of the entity."""
+    """One change of an entity: its commit, and the entity before and after."""
 
     commit: Commit
     op: Op
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     merged: tuple[MergedChange, ...] = ()
-    """For a merge: what commits of merged branches had done to the entity, newest first."""
+    """For a merge: the changes by commits of the merged branches, newest first."""
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"commit": self.commit.to_json(), "op": str(self.op)}
@@ -50,28 +50,27 @@ class EntityEvent:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """Some events, and where the next page begins (None: there is none)."""
+    """A page of events. ``next_page_token`` is None on the last page."""
 
     events: list[EntityEvent]
     next_page_token: str | None
 
 
-@checked_methods
 @dataclass(frozen=True, slots=True)
 class EntityHistory:
-    """Every commit of a branch that changed an entity, newest first. Iterating streams."""
+    """The commits of a branch that changed an entity, newest first. Iterating streams them."""
 
-    lifeline: Lifeline
+    revisions: EntityRevisions
 
     def __repr__(self) -> str:
-        line = self.lifeline
+        line = self.revisions
         return f"<EntityHistory of {line.owner.key} {line.id!r} on {line.branch.name}>"
 
     def __iter__(self) -> Iterator[EntityEvent]:
-        moves, size = self.lifeline.moves(), BATCH_EVENTS
-        with deletion_noticed(self.lifeline.repository, self.lifeline.branch):
+        walk, size = self.revisions.walk(), BATCH_EVENTS
+        with deletion_checked(self.revisions.repository, self.revisions.branch):
             while True:
-                batch, reclaimed = _taken(moves, size)
+                batch, reclaimed = _taken(walk, size)
                 yield from self._events(batch)
                 if reclaimed is not None:
                     raise reclaimed
@@ -80,18 +79,22 @@ class EntityHistory:
                 size = min(size * 2, BATCH_EVENTS_MAX)
 
     def page(self, limit: int, page_token: str | None = None) -> HistoryPage:
-        """A limited number of events, and a token for what comes after them."""
+        """A page of at most ``limit`` events."""
+        arguments.whole("limit", limit)
+        arguments.optional_text("page_token", page_token)
         if limit < 1:
-            raise InvalidInput(f"a page of {limit} events is no page", remedy="Ask for more.")
+            raise InvalidInput(
+                f"`limit` must be at least 1, not {limit}", remedy="Pass a limit of at least 1."
+            )
         if limit > PAGE_EVENTS_MAX:
             raise ResourceLimit("entity_history_page_events", PAGE_EVENTS_MAX, limit)
-        versions = self.lifeline.track.versions
+        versions = self.revisions.track.versions
         until = None
         if page_token is not None:
-            told = self._scope.decode("history", page_token)
-            until = versions.index(told["before"])
-        with deletion_noticed(self.lifeline.repository, self.lifeline.branch):
-            found, reclaimed = _taken(self.lifeline.moves(until), limit + 1)
+            position = self._scope.decode("history", page_token)
+            until = versions.index(position["before"])
+        with deletion_checked(self.revisions.repository, self.revisions.branch):
+            found, reclaimed = _taken(self.revisions.walk(until), limit + 1)
             if reclaimed is not None and not found:
                 raise reclaimed
             token = None
@@ -100,24 +103,26 @@ class EntityHistory:
                 token = self._scope.encode("history", {"before": versions[last.at]})
             return HistoryPage(self._events(found[:limit]), token)
 
-    def _events(self, moves: list[Moved]) -> list[EntityEvent]:
-        timeline, track = self.lifeline.state.timeline, self.lifeline.track
-        positions = [timeline.commits.until(track.versions[move.at]) - 1 for move in moves]
+    def _events(self, revisions: list[Revision]) -> list[EntityEvent]:
+        timeline, track = self.revisions.state.timeline, self.revisions.track
+        positions = [
+            timeline.commits.until(track.versions[revision.at]) - 1 for revision in revisions
+        ]
         return [
             EntityEvent(
                 commit,
-                move.op,
-                None if move.before is None else move.before.image,
-                None if move.after is None else move.after.image,
-                merged_changes(self.lifeline, commit, move),
+                revision.op,
+                None if revision.before is None else revision.before.image,
+                None if revision.after is None else revision.after.image,
+                merged_changes(self.revisions, commit, revision),
             )
-            for commit, move in zip(timeline.read_commits(positions), moves, strict=True)
+            for commit, revision in zip(timeline.read_commits(positions), revisions, strict=True)
         ]
 
     @property
-    def _scope(self) -> Scope:
-        line = self.lifeline
-        return Scope(
+    def _scope(self) -> TokenScope:
+        line = self.revisions
+        return TokenScope(
             line.repository.graph_id,
             line.state.timeline.commit_ids[0],
             line.branch.incarnation,
@@ -125,12 +130,12 @@ class EntityHistory:
         )
 
 
-def _taken(moves: Iterator[Moved], count: int) -> tuple[list[Moved], HistoryReclaimed | None]:
-    """So many moves, or those until history was cleaned up, with the error that says so."""
-    found: list[Moved] = []
+def _taken(walk: Iterator[Revision], count: int) -> tuple[list[Revision], HistoryReclaimed | None]:
+    """Up to ``count`` revisions; with the error if the rest was cleaned up."""
+    found: list[Revision] = []
     try:
-        for move in islice(moves, count):
-            found.append(move)
+        for revision in islice(walk, count):
+            found.append(revision)
     except HistoryReclaimed as error:
         return found, error
     return found, None
@@ -138,14 +143,14 @@ def _taken(moves: Iterator[Moved], count: int) -> tuple[list[Moved], HistoryRecl
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """A property (or an end of an edge) of an entity: its value and the commit that set it."""
+    """A property (or an endpoint) of an entity: its value and the commit that set it."""
 
     property: str
     value: Any
     commit: Commit | None
-    """None for a property that came with a schema and was never set, or if it is ``reclaimed``."""
+    """None for a property that was added by a schema and never set, or if ``reclaimed``."""
     reclaimed: bool = False
-    """Whether the states that would show who set it were cleaned up."""
+    """Whether the versions that would show the commit were cleaned up."""
 
     def to_json(self) -> dict[str, Any]:
         commit = None if self.commit is None else self.commit.to_json()
@@ -153,26 +158,25 @@ class Blame:
         return body | ({"reclaimed": True} if self.reclaimed else {})
 
 
-def blame(lifeline: Lifeline) -> list[Blame]:
-    """For every property of an entity as it is now, the commit that set its current value.
+def blame(revisions: EntityRevisions) -> list[Blame]:
+    """The commit that set the current value of each property of an entity.
 
-    A value that came with a merge was set by a commit of the merged branch.
+    A value that a merge brought is attributed to the commit of the merged branch.
     """
-    end = len(lifeline.track)
-    now = lifeline.find(end - 1)
-    owner = lifeline.owner
+    end = len(revisions.track)
+    now = revisions.find(end - 1)
+    owner = revisions.owner
     if now is None:
         raise EntityNotFound(
-            f"there is no {owner.name} with id {lifeline.id!r}",
-            remedy="Look at its history, or blame an older state.",
-            details={"type_key": owner.key, "id": lifeline.id},
+            f"there is no {owner.name} with id {revisions.id!r}",
+            remedy="Check the id, or read its history.",
+            details={"type_key": owner.key, "id": revisions.id},
         )
-    setters = Setters(lifeline)
-    commits, reclaimed = setters.before(set(now.values), end)
+    commits, reclaimed = ValueOrigins(revisions).before(set(now.values), end)
     if reclaimed == set(now.values):
         raise HistoryReclaimed(
-            f"who set the values of {lifeline.id!r} was cleaned up",
-            remedy="Look at its newest events with a page of its history.",
+            f"the versions that set the values of {revisions.id!r} were cleaned up",
+            remedy="Read a page of its history: the newest events are kept.",
         )
     shown = {**now.image["properties"], **now.image.get("endpoints", {})}
     names = {

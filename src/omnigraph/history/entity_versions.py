@@ -1,4 +1,4 @@
-"""One entity as the versions of its table hold it."""
+"""Reads one entity from versions of its table."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, PinnedTable
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An entity as one version holds it."""
+class EntityVersion:
+    """An entity in one version of its table."""
 
     written: int
     """The version of the table that wrote it."""
     image: dict[str, Any]
     values: dict[str, str]
-    """By identity of the property (ends by name), each in its exact spelling."""
+    """Exact JSON spellings, by property identity (endpoints by name)."""
 
 
 def search(
@@ -35,20 +35,20 @@ def search(
     table: PinnedTable,
     id: str,
     fragment_ids: Sequence[int] | None = None,
-) -> Seen | None:
-    """The entity in a version, or in some fragments of it: the rest is passed over."""
+) -> EntityVersion | None:
+    """The entity in a version, or in some fragments of it; None if it is not there."""
     condition = membership("id", pa.array([id]))
     rows = table.scan(_columns(owner), condition, with_row_id=True, fragment_ids=fragment_ids)
-    return next(_seen(owner, table, rows), None)
+    return next(_versions(owner, table, rows), None)
 
 
-def read_whole(
+def read_versions(
     owner: NodeType | EdgeType, parts: Sequence[tuple[PinnedTable, Sequence[int]]], id: str
-) -> list[Seen | None]:
-    """The entity in some small fragments of each of several versions, all read in one go.
+) -> list[EntityVersion | None]:
+    """The entity in some small fragments of each of several versions, in one scan.
 
-    The versions are of one dataset and hold the type in the same columns; no fragment may be named
-    by two of them. Blobs are read from the first version: types with blobs take one at a time.
+    The versions belong to one dataset and have the same columns; no fragment may be given twice.
+    Blobs are read from the first version, so types with blobs are read one version at a time.
     """
     (table, fragment_ids), *older = parts
     rows = table.scan(
@@ -61,7 +61,7 @@ def read_whole(
     )
     rows = rows.filter(pc.equal(rows["id"], id))
     holders = [address >> FRAGMENT_SHIFT for address in rows[ADDRESS].to_pylist()]
-    found = dict(zip(holders, _seen(owner, table, rows), strict=True))
+    found = dict(zip(holders, _versions(owner, table, rows), strict=True))
     return [next((found[f] for f in ids if f in found), None) for _, ids in parts]
 
 
@@ -69,11 +69,13 @@ def _columns(owner: NodeType | EdgeType) -> list[str]:
     return [*(column.name for column in owner.columns()), WRITTEN]
 
 
-def _seen(owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> Iterator[Seen]:
+def _versions(
+    owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table
+) -> Iterator[EntityVersion]:
     for written, row in zip(rows[WRITTEN].to_pylist(), images(owner, table, rows), strict=True):
         values = {
             column.property_id or column.name: json.dumps(row[column.name])
             for column in owner.columns()
             if column.name != "id"
         }
-        yield Seen(written, image_of(owner, row), values)
+        yield EntityVersion(written, image_of(owner, row), values)

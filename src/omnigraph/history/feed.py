@@ -1,8 +1,8 @@
-"""The change feed: every commit of a branch in turn, from any place, as often as it is asked for.
+"""The change feed: the commits of a branch in order, from any position, repeatable.
 
-A poll follows the first parents of a branch up to the head that it found when it began. Its last
-page ends with a cursor, which always stands between two commits; a page that ends inside a commit
-has a page token instead. What a reader has seen is known to the reader alone.
+A poll follows the first parents of a branch up to the head at its start. Its last page ends with a
+cursor, which is always a position between two commits; a page that ends inside a commit has a page
+token instead. Readers keep their own cursors.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import ChangeFeedGap, ChangesRefused, InvalidInput, ResourceLimit
-from omnigraph.history.changes import Block, CommitReader, Packer, Place
+from omnigraph.history.commit_changes import ChangeBlock, ChangePosition, CommitReader, Packer
 from omnigraph.history.filters import filter_digest, require_known_types
-from omnigraph.history.tokens import Scope, rejected
-from omnigraph.snapshots.commit_range import WINDOW_COMMITS, Schemas, Step, Window
+from omnigraph.history.page_tokens import TokenScope, rejected
+from omnigraph.model.requests import FeedPosition
+from omnigraph.snapshots.commit_range import WINDOW_COMMITS, CommitTransition, CommitWindow, Schemas
 from omnigraph.snapshots.diff import DiffFilter, EntityChange
 from omnigraph.snapshots.export import export
 
 POLL_COMMITS: Final = 128
 POLL_COMMITS_MAX: Final = 512
-"""Even commits without changes cost something to look at."""
+"""Commits per poll: also commits without changes cost reads."""
 _AFTER: Final = "after:"
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """Some blocks. ``cursor`` stands after them; None when the page ends inside a block."""
+    """A page of the feed. ``cursor`` is the position after it, None inside a commit."""
 
-    blocks: list[Block]
+    blocks: list[ChangeBlock]
     next_page_token: str | None = None
     cursor: str | None = None
     caught_up: bool | None = None
@@ -51,9 +52,9 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True)
 class ChangesPage:
-    """Some changes of one commit, and where the next page begins (None: there is none)."""
+    """A page of the changes of one commit. ``next_page_token`` is None on the last page."""
 
-    block: Block
+    block: ChangeBlock
     next_page_token: str | None = None
 
     @property
@@ -68,33 +69,16 @@ class ChangesPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """Where to go on; at most one may be given, and none means ``start=now``."""
-
-    start: str | None = None
-    cursor: str | None = None
-    page_token: str | None = None
-
-    def __post_init__(self) -> None:
-        names = ("start", "cursor", "page_token")
-        given = [name for name in names if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InvalidInput(
-                f"{' and '.join(given)} both say where to begin", remedy="Keep one of them."
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """The commits a poll is about, by position, and where inside the first one it goes on."""
+class _PollRange:
+    """The commits of a poll, by position, and the position inside the first one."""
 
     first: int
     last: int
     cut: int
-    after: Place | None = None
+    after: ChangePosition | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Feed:
     """The change feed of one branch under one filter."""
 
@@ -110,34 +94,36 @@ class Feed:
 
     def poll(
         self,
-        position: Position,
+        position: FeedPosition,
         packer: Packer | None = None,
         commits_max: int = POLL_COMMITS,
     ) -> FeedPage:
-        """One page from a position on."""
-        stretch = self._stretch(position, commits_max)
+        """The page that starts at a position."""
+        poll_range = self._poll_range(position, commits_max)
         packer = packer or Packer()
-        blocks: list[Block] = []
-        done = stretch.first - 1
-        after = stretch.after
-        for at, step in self._steps(stretch):
+        blocks: list[ChangeBlock] = []
+        done = poll_range.first - 1
+        after = poll_range.after
+        for at, step in self._steps(poll_range):
             reader = CommitReader(self.repository, step, self.filter)
             try:
                 changes, whole = _fill(reader, packer, after)
             except (ChangesRefused, ChangeFeedGap) as problem:
-                if done >= stretch.first:
-                    break  # what could be read is delivered; the next poll meets the problem
+                if done >= poll_range.first:
+                    break  # return what was read; the next poll raises the error
                 raise self._with_cursor(problem, done) from problem
             if not whole and not changes:
                 break  # the page was full before this commit
-            blocks.append(Block(step.commit, changes))
+            blocks.append(ChangeBlock(step.commit, changes))
             if not whole:
-                return FeedPage(blocks, next_page_token=self._page_token(stretch, at, changes[-1]))
+                return FeedPage(
+                    blocks, next_page_token=self._page_token(poll_range, at, changes[-1])
+                )
             done, after = at, None
-        return FeedPage(blocks, cursor=self.cursor(done), caught_up=done == stretch.cut)
+        return FeedPage(blocks, cursor=self.cursor(done), caught_up=done == poll_range.cut)
 
     def baseline(self) -> Iterator[bytes]:
-        """The whole state of the branch, then one record that says how to go on from it."""
+        """An export of the branch, followed by one record with the cursor to resume from."""
         snapshot = SnapshotPins.of(self.branch, self.state)
         schema = self.schemas(snapshot)
         kinds, types = self.filter.kinds, self.filter.types
@@ -154,62 +140,67 @@ class Feed:
         yield (json.dumps({"baseline": last}) + "\n").encode()
 
     def cursor(self, position: int) -> str:
-        """The place after a commit."""
+        """The cursor after a commit."""
         return self._token_after(self.state.timeline.commit_ids[position])
 
-    # -- where to begin and where to end -----------------------------------------------------------
+    # -- the range of a poll -----------------------------------------------------------------------
 
-    def _stretch(self, position: Position, commits_max: int) -> _Stretch:
+    def _poll_range(self, position: FeedPosition, commits_max: int) -> _PollRange:
         if commits_max < 1:
-            raise InvalidInput(f"{commits_max} commits are no poll", remedy="Ask for more.")
+            raise InvalidInput(
+                f"`commits_max` must be at least 1, not {commits_max}",
+                remedy="Pass a limit of at least 1.",
+            )
         if commits_max > POLL_COMMITS_MAX:
             raise ResourceLimit("change_feed_commits_per_poll", POLL_COMMITS_MAX, commits_max)
         if position.page_token is not None:
             return self._continued(position.page_token)
         cut = len(self.state.timeline.commit_ids) - 1
         done = self._start(position, cut)
-        return _Stretch(done + 1, min(done + commits_max, cut), cut)
+        return _PollRange(done + 1, min(done + commits_max, cut), cut)
 
-    def _start(self, position: Position, head: int) -> int:
-        """The position of the last commit that the caller has seen."""
+    def _start(self, position: FeedPosition, head: int) -> int:
+        """The position of the last commit that the reader has seen."""
         if position.cursor is not None:
-            return self._place(self._scope.decode("cursor", position.cursor).get("after"))
+            return self._commit_position(self._scope.decode("cursor", position.cursor).get("after"))
         start = "now" if position.start is None else position.start
         if start == "now":
             return head
         if start == "beginning":
             return 0
         if start.startswith(_AFTER):
-            return self._place(start.removeprefix(_AFTER))
+            return self._commit_position(start.removeprefix(_AFTER))
         raise InvalidInput(
-            f"{start!r} is not a place to start",
-            remedy="Use now, beginning or after:COMMIT.",
+            f"{start!r} is not a position in the feed",
+            remedy="Use now, beginning or after:COMMIT_ID.",
         )
 
-    def _continued(self, token: str) -> _Stretch:
-        told = self._scope.decode("page", token)
-        first, last, cut = (self._place(told.get(name)) for name in ("at", "last", "cut"))
-        kind, type_id, id = told["after"]
-        return _Stretch(first, last, cut, Place(kind, type_id, id))
+    def _continued(self, token: str) -> _PollRange:
+        position = self._scope.decode("page", token)
+        first, last, cut = (
+            self._commit_position(position.get(name)) for name in ("at", "last", "cut")
+        )
+        kind, type_id, id = position["after"]
+        return _PollRange(first, last, cut, ChangePosition(kind, type_id, id))
 
-    def _place(self, commit_id: Any) -> int:
-        found = self.state.timeline.places.get(commit_id)
+    def _commit_position(self, commit_id: Any) -> int:
+        found = self.state.timeline.positions.get(commit_id)
         if found is None:
             raise rejected(f"branch {self.branch.name!r} has no commit {commit_id!r}")
         return found
 
-    def _steps(self, stretch: _Stretch) -> Iterator[tuple[int, Step]]:
-        for start in range(stretch.first, stretch.last + 1, WINDOW_COMMITS):
-            last = min(start + WINDOW_COMMITS - 1, stretch.last)
-            window = Window.read(self.branch, self.state.timeline, self.schemas, start, last)
+    def _steps(self, poll_range: _PollRange) -> Iterator[tuple[int, CommitTransition]]:
+        for start in range(poll_range.first, poll_range.last + 1, WINDOW_COMMITS):
+            last = min(start + WINDOW_COMMITS - 1, poll_range.last)
+            window = CommitWindow.read(self.branch, self.state.timeline, self.schemas, start, last)
             for at in range(start, last + 1):
-                yield at, window.step(at)
+                yield at, window.transition(at)
 
     # -- tokens ------------------------------------------------------------------------------------
 
     @property
-    def _scope(self) -> Scope:
-        return Scope(
+    def _scope(self) -> TokenScope:
+        return TokenScope(
             self.repository.graph_id,
             self.state.timeline.commit_ids[0],
             self.branch.incarnation,
@@ -219,10 +210,10 @@ class Feed:
     def _token_after(self, commit_id: str) -> str:
         return self._scope.encode("cursor", {"after": commit_id})
 
-    def _page_token(self, stretch: _Stretch, at: int, last: EntityChange) -> str:
+    def _page_token(self, poll_range: _PollRange, at: int, last: EntityChange) -> str:
         ids = self.state.timeline.commit_ids
-        place = {"at": ids[at], "last": ids[stretch.last], "cut": ids[stretch.cut]}
-        return self._scope.encode("page", {**place, "after": list(Place.of(last))})
+        place = {"at": ids[at], "last": ids[poll_range.last], "cut": ids[poll_range.cut]}
+        return self._scope.encode("page", {**place, "after": list(ChangePosition.of(last))})
 
     def _with_cursor(
         self, problem: ChangesRefused | ChangeFeedGap, done: int
@@ -240,14 +231,14 @@ def commit_changes(
     packer: Packer,
     page_token: str | None = None,
 ) -> ChangesPage:
-    """What a commit of any branch changed, relative to its first parent."""
+    """The changes of a commit of any branch, relative to its first parent."""
     branch, commit = locate_commit(repository, commit_id)
     if commit.parent is None:
         raise ChangesRefused("parentless_commit", commit_id)
     state = repository.manifest(branch).current()
     require_known_types(state, filter)
     timeline = state.timeline
-    scope = Scope(
+    scope = TokenScope(
         repository.graph_id,
         timeline.commit_ids[0],
         branch="",
@@ -256,18 +247,20 @@ def commit_changes(
     )
     after = None
     if page_token is not None:
-        after = Place(*scope.decode("commit", page_token)["after"])
-    at = timeline.places[commit_id]
-    step = Window.read(branch, timeline, schemas, at, at).step(at)
+        after = ChangePosition(*scope.decode("commit", page_token)["after"])
+    at = timeline.positions[commit_id]
+    step = CommitWindow.read(branch, timeline, schemas, at, at).transition(at)
     changes, whole = _fill(CommitReader(repository, step, filter), packer, after)
-    token = None if whole else scope.encode("commit", {"after": list(Place.of(changes[-1]))})
-    return ChangesPage(Block(commit, changes), token)
+    token = (
+        None if whole else scope.encode("commit", {"after": list(ChangePosition.of(changes[-1]))})
+    )
+    return ChangesPage(ChangeBlock(commit, changes), token)
 
 
 def _fill(
-    reader: CommitReader, packer: Packer, after: Place | None
+    reader: CommitReader, packer: Packer, after: ChangePosition | None
 ) -> tuple[list[EntityChange], bool]:
-    """What fits of a commit's changes, and whether that is all of them."""
+    """The changes of a commit that fit into the page, and whether these are all."""
     taken: list[EntityChange] = []
     for change in reader.changes(after):
         if not packer.takes(change):

@@ -1,11 +1,11 @@
-"""Filters of changes: what a name may be, and how a filter is told apart from another."""
+"""Validation and digests of change filters."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 
-from omnigraph.catalog.rows import Kind
+from omnigraph.catalog.rows import RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import TypeNotFound
 from omnigraph.lang.syntax import did_you_mean
@@ -13,7 +13,7 @@ from omnigraph.snapshots.diff import DiffFilter
 
 
 def filter_digest(filter: DiffFilter) -> str:
-    """The same for equal filters only; empty for one that lets everything through."""
+    """A digest that is equal for equal filters; empty for a filter that matches everything."""
     parts = [sorted(part) for part in (filter.kinds, filter.types, filter.ops)]
     if not any(parts):
         return ""
@@ -21,15 +21,15 @@ def filter_digest(filter: DiffFilter) -> str:
 
 
 def require_known_types(state: ManifestState, filter: DiffFilter) -> None:
-    """A misspelt type would silently never match. Types that are gone by now may be named."""
+    """Refuse names that no type ever had: a misspelt one would silently never match."""
     if not filter.types:
         return
     known = {
         str(item["name"])
-        for row in state.rows(Kind.SCHEMA)
+        for row in state.rows(RowKind.SCHEMA)
         for part in ("nodes", "edges")
         for item in row.metadata[part]
     }
     for name in sorted(filter.types - known):
         hint = did_you_mean(name, known)
-        raise TypeNotFound(f"there never was a type {name!r}" + (f"; {hint}" if hint else ""))
+        raise TypeNotFound(f"no schema has a type {name!r}" + (f"; {hint}" if hint else ""))

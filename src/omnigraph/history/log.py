@@ -1,8 +1,8 @@
-"""The log of a branch: its commits newest first, filtered and in pages; or all that led to it.
+"""The log of a branch: its commits newest first, filtered and paged, or all ancestors of its head.
 
-``log`` follows the branch itself. ``reachable`` also follows what was merged into it, for people
-who look at the shape of a history. Commits of deleted branches stay, except for those that were
-merged before merges kept them: these are known by their ids only and end the walk there.
+``log`` follows first parents. ``reachable`` also follows merged branches. Commits of deleted
+branches are kept by their merges; those merged before merges recorded them are known by id only,
+and the traversal ends there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.catalog.branches.deleted import skipped_if_deleted
+from omnigraph.catalog.branches.concurrent_deletion import skip_if_deleted
 from omnigraph.catalog.branches.registry import Branch, all_branches
 from omnigraph.catalog.history.timeline import Timeline
 from omnigraph.catalog.references import parse_moment
@@ -24,27 +24,27 @@ from omnigraph.history.filters import require_known_types
 from omnigraph.snapshots.diff import DiffFilter
 
 NEIGHBOURS: Final = 64
-"""Commits fetched with one that is asked for: a walk soon asks for those before it."""
+"""Commits that are read ahead of a requested one, since ancestors are requested next."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which commits to show. Everything that is given must hold."""
+    """Selects commits. All given conditions must hold."""
 
     actor: str | None = None
     since: str | None = None
     until: str | None = None
     """Times in ISO 8601; ``since`` is included, ``until`` is not."""
     types: frozenset[str] = frozenset()
-    """Names of types, one of which the commit must have written to."""
+    """Type names; the commit must have written to one of them."""
     message: str | None = None
-    """A part of the message, in letters of any case."""
+    """A substring of the message, ignoring case."""
     where: Callable[[Commit], bool] | None = None
 
     def conditions(self) -> list[Callable[[Commit], bool]]:
         found: list[Callable[[Commit], bool]] = []
         if self.actor is not None:
-            # Whoever finished a write that its owner could not finish is an actor of it, too.
+            # The actor that recovered an unfinished write counts as well.
             found.append(lambda commit: self.actor in (commit.actor, commit.recovered_by))
         if self.since is not None:
             since = _time(self.since)
@@ -65,18 +65,18 @@ def log(
     filter: LogFilter,
     after: str | None = None,
 ) -> Iterator[Commit]:
-    """The commits of a branch that the filter wants, newest first.
+    """The commits of a branch that match the filter, newest first.
 
-    ``after`` is the last commit of the page before.
+    ``after`` is the last commit of the previous page.
     """
     timeline = state.timeline
     end = len(timeline.commits)
     if after is not None:
-        if after not in timeline.places:
+        if after not in timeline.positions:
             raise CommitNotFound(
                 f"this branch has no commit {after!r}", details={"commit_id": after}
             )
-        end = timeline.places[after]
+        end = timeline.positions[after]
     require_known_types(state, DiffFilter(types=filter.types))
     positions = range(end)[::-1]
     chosen = list(positions) if not filter.types else _touching(timeline, filter.types, positions)
@@ -86,7 +86,7 @@ def log(
 
 
 def _touching(timeline: Timeline, names: frozenset[str], positions: range) -> list[int]:
-    """Of some positions those whose commits wrote to one of these types."""
+    """The positions whose commits wrote to one of these types."""
     versions = {
         version
         for key, track in timeline.types.items()
@@ -106,30 +106,30 @@ def _time(text: str) -> int:
 
 
 def reachable(repository: Repository, branch: Branch) -> Iterator[tuple[Commit, tuple[str, ...]]]:
-    """Everything that led to the head of a branch, merged branches included, newest first.
+    """All ancestors of the head of a branch, merged branches included, newest first.
 
-    With each commit come the ids of those of its parents that can still be read.
+    Each commit comes with the ids of its parents that can still be read.
     """
-    holders = _Holders(repository, branch)
+    lookup = _CommitLookup(repository, branch)
     seen: set[str] = set()
     waiting: list[tuple[int, str, Commit]] = []
 
-    def meet(commit_id: str) -> bool:
-        commit = holders.find(commit_id)
+    def visit(commit_id: str) -> bool:
+        commit = lookup.find(commit_id)
         if commit is not None and commit_id not in seen:
             seen.add(commit_id)
             heapq.heappush(waiting, (-commit.created_at_us, commit_id, commit))
         return commit is not None
 
-    meet(repository.manifest(branch).current().head.commit_id)
+    visit(repository.manifest(branch).current().head.commit_id)
     while waiting:
         commit = heapq.heappop(waiting)[2]
         parents = (parent for parent in (commit.parent, commit.merged_parent) if parent)
-        yield commit, tuple(parent for parent in parents if meet(parent))
+        yield commit, tuple(parent for parent in parents if visit(parent))
 
 
-class _Holders:
-    """Finds commits on whichever branch holds them, this one first."""
+class _CommitLookup:
+    """Finds commits on any branch, starting with a given one."""
 
     def __init__(self, repository: Repository, branch: Branch) -> None:
         branches = all_branches(repository.main.current())
@@ -141,26 +141,26 @@ class _Holders:
 
     def find(self, commit_id: str) -> Commit | None:
         if commit_id not in self._known:
-            timeline = self._holder(commit_id)
+            timeline = self._timeline_of(commit_id)
             if timeline is None:
                 return None
-            own = commit_id in timeline.places
-            at = (timeline.places if own else timeline.merged_places)[commit_id]
-            read = timeline.read_commits if own else timeline.read_merged
-            for commit in read(range(max(0, at - NEIGHBOURS), at + 1)):
+            own = commit_id in timeline.positions
+            at = (timeline.positions if own else timeline.merged_positions)[commit_id]
+            near = range(max(0, at - NEIGHBOURS), at + 1)
+            for commit in timeline.read_commits(near if own else (), () if own else near):
                 self._known.setdefault(commit.commit_id, commit)
         return self._known[commit_id]
 
-    def _holder(self, commit_id: str) -> Timeline | None:
-        """Histories are read one after the other, and only until the commit is found."""
+    def _timeline_of(self, commit_id: str) -> Timeline | None:
+        """The timeline that has a commit. Branches are read one by one until it is found."""
         for timeline in self._timelines:
-            if timeline.knows(commit_id):
+            if timeline.contains(commit_id):
                 return timeline
         while self._branches:
             branch = self._branches.pop(0)
-            with skipped_if_deleted(self._repository, branch):
+            with skip_if_deleted(self._repository, branch):
                 timeline = self._repository.manifest(branch).current().timeline
                 self._timelines.append(timeline)
-                if timeline.knows(commit_id):
+                if timeline.contains(commit_id):
                     return timeline
         return None

@@ -1,8 +1,8 @@
-"""Frames as input of a load: whatever hands its columns over as Arrow.
+"""DataFrames and Arrow tables as input of a load.
 
-pandas and polars DataFrames, Arrow tables, batches and readers, results of DuckDB: all of them
-implement the Arrow PyCapsule protocol, or the older dataframe protocol, so none of these libraries
-is imported here.
+pandas and polars DataFrames, Arrow tables, batches and readers, and DuckDB results implement the
+Arrow PyCapsule protocol or the older dataframe protocol, so that none of these libraries is
+imported here.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import EdgeType, NodeType
 
 _INDEX: Final = "__index_level_"
-"""How pandas calls the columns of an index without a name: row labels, not values."""
+"""The prefix that pandas gives to columns of an unnamed index, which are no properties."""
 
 
 def is_tabular(source: Any) -> bool:
-    """Whether a source is a table that Arrow can take over."""
+    """Whether a source implements one of the protocols that Arrow reads."""
     protocols = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
     return any(hasattr(type(source), name) for name in protocols)
 
 
 def require_type(source: Any, type_name: str | None) -> str:
-    """The type of a table's rows, which the table itself does not say."""
+    """The type of a table's rows; raises when none is given."""
     if type_name is None:
         raise InvalidInput(
             f"a {type(source).__name__} needs the name of its type",
@@ -63,8 +63,10 @@ def as_table(
 def _with_integers(
     table: pa.Table, owner: NodeType | EdgeType, columns: Mapping[str, str]
 ) -> pa.Table:
-    """Floats as integers, where the property holds those and all values are whole: pandas has no
-    other way to say that some integers are missing."""
+    """Cast whole floats to integers where the property is an integer.
+
+    pandas converts integers with missing values to floats.
+    """
     for at, name in enumerate(table.column_names):
         declared = owner.properties.get(columns.get(name, name))
         wanted = declared is not None and declared.type.is_single
@@ -74,5 +76,5 @@ def _with_integers(
             try:
                 table = table.set_column(at, name, table[name].cast(pa.int64()))
             except pa.ArrowInvalid:
-                continue  # read one by one, which says what is wrong with each
+                continue  # the values are read one by one, which reports each that is wrong
     return table

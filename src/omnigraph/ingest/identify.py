@@ -1,9 +1,9 @@
-"""Ids of loaded rows: derived from keys, given by the input, or made.
+"""Assigns ids to loaded rows: derived from the key, given by the input, or generated.
 
-For a keyed node the id follows from the key; an id that the input gives besides must be the same.
-An input may spell the members of composite keys in another order (``key_order``). The compatible
-reading also takes an id that spells the key differently, rewrites it, and rewrites the ends of
-edges of the same input that use it.
+A node with a key gets the id that the key derives; an id in the input must be the same. An input
+may spell the members of composite keys in another order (``key_order``). The compatible mode also
+accepts another spelling of a single key, and rewrites it in the ids of nodes and in the ends of
+edges of the same input.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.canonical import derive_ids
-from omnigraph.constraints.edges import ends
-from omnigraph.constraints.rows import report_rows
+from omnigraph.constraints.edge_checks import ends
+from omnigraph.constraints.row_checks import report_rows
 from omnigraph.errors import InvalidValue
 from omnigraph.ingest.key_order import (
     Order,
@@ -33,9 +33,9 @@ from omnigraph.model.ids import new_ulids
 from omnigraph.storage.lance.arrays import as_array
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Identified:
-    """Rows with ids. ``fresh`` are the types whose ids were all made here."""
+    """Rows with ids. ``fresh`` are the types whose ids were all generated here."""
 
     rows: dict[str, pa.Table] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
@@ -55,11 +55,11 @@ def identify(
     names_nodes: bool = False,
     orders: Orders | None = None,
 ) -> Identified:
-    """Give every row its id; reports ids that contradict their key.
+    """Assign an id to every row; reports ids that contradict their key.
 
-    ``make`` gives ids to rows that come without. ``names_nodes`` says that every node is named by
-    the input: by its key, or else by its id. ``orders`` are the orders in which the input spells
-    composite keys; without them they are found in these rows, which must then be all.
+    ``make`` generates ids for rows without one. With ``names_nodes`` every node must have a key or
+    an id. ``orders`` are the orders in which the input spells composite keys; without them they are
+    inferred from these rows, which must then be the whole input.
     """
     result = Identified()
     if orders is None:
@@ -76,7 +76,7 @@ def identify(
             if isinstance(owner, EdgeType) and rewritten:
                 table = _follow(owner, table, rewritten)
             if names_nodes and isinstance(owner, NodeType) and table["id"].null_count:
-                problem = f"{owner.name} has no key: an upserted node needs its id"
+                problem = f"{owner.name} has no key: an upserted node needs an id"
                 unnamed = table["id"].is_null()
                 report_rows(report, owner, table, "key", "id", unnamed, problem)
             if table["id"].null_count == table.num_rows:
@@ -111,9 +111,9 @@ def _keyed(
 def _possible(
     schema: AcceptedSchema, rows: Mapping[str, pa.Table]
 ) -> Iterator[tuple[str, frozenset[Order]]]:
-    """The orders of composite keys that these rows allow, where some id is in another one.
+    """The orders of composite keys that explain these rows, where some id has another order.
 
-    Ids that no order explains are left out: they are reported row by row.
+    Types with ids that no order explains are left out: those ids are reported row by row.
     """
     for key, table in rows.items():
         owner = schema.type(key)
@@ -123,7 +123,7 @@ def _possible(
 
 
 def _in_order(owner: EdgeType, table: pa.Table, orders: Orders) -> pa.Table:
-    """The same edges with their ends in the order that this graph has."""
+    """Edges whose ends spell composite keys in the order of this graph."""
     for column, node_key in ends(owner):
         order = orders.get(node_key)
         if order is not None:
@@ -139,7 +139,7 @@ def _rewrite(
     report: Report,
     rewritten: dict[str, dict[str, str]],
 ) -> Any:
-    """Note legacy spellings of ids; returns which of ``other`` are no spelling of their key."""
+    """Record other spellings of ids; returns a mask of the ids that do not spell their key."""
     names = rewritten.setdefault(owner.key, {})
     unknown = [False] * table.num_rows
     for at in pc.indices_nonzero(other).to_pylist():
@@ -154,7 +154,7 @@ def _rewrite(
 
 
 def _spells(owner: NodeType, old: str, new: str) -> bool:
-    """Whether an id is another spelling of the one value that the key holds."""
+    """Whether an id is another spelling of the value of a single-property key."""
     if len(owner.key_properties) != 1:
         return False
     kind = owner.properties[owner.key_properties[0]].type
@@ -180,7 +180,7 @@ def _number(text: str) -> int | float | bool | None:
 
 
 def _follow(owner: EdgeType, table: pa.Table, rewritten: dict[str, dict[str, str]]) -> pa.Table:
-    """The same edges with their ends under the ids that nodes have now."""
+    """Edges whose ends use the rewritten ids of their nodes."""
     for column, node_key in ends(owner):
         names = rewritten.get(node_key)
         if names:
@@ -190,7 +190,7 @@ def _follow(owner: EdgeType, table: pa.Table, rewritten: dict[str, dict[str, str
 
 
 def _filled(table: pa.Table, make: Callable[[pa.Table], pa.Array]) -> pa.Array:
-    """The ids with fresh ones where none was given."""
+    """The ids, with generated ones where none was given."""
     ids = as_array(table["id"])
     if not ids.null_count:
         return ids

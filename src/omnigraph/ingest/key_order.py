@@ -1,9 +1,9 @@
 """Ids that spell the members of a composite key in another order than this graph does.
 
-The order of the members is that of their identities: a member that is renamed keeps its place. A
-new graph made of the renamed schema has another order, and an export of the older one gives its ids
-and the ends of its edges in the older order. A load finds the one order that explains all ids of a
-type, and translates them; it never guesses.
+Members are ordered by property identity: a renamed member keeps its position. A new graph with the
+renamed schema has another order, and an export of the older graph spells ids and edge ends in the
+older one. A load infers the one order that explains all ids of a type and translates them. If there
+is no such order, or more than one, it reports an error.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from omnigraph.lang.schema import AcceptedSchema, NodeType
 from omnigraph.storage.lance.arrays import as_array
 
 Order: TypeAlias = tuple[int, ...]
-"""For each place of a given id, the place of that member in the ids of this graph."""
+"""For each position in a given id, the position of that member in the ids of this graph."""
 
 Orders: TypeAlias = Mapping[str, Order]
-"""By the type keys of node types."""
+"""Orders by the type key of a node type."""
 
 ORDERS_MAX: Final = 1_000
-"""Orders of one key that are held: seven equal values allow five thousand, and tell none."""
+"""Candidate orders per key: seven members of equal value would allow five thousand."""
 
 
 def possible_orders(node: NodeType, rows: pa.Table) -> frozenset[Order] | None:
-    """The orders that explain every given id that is not the derived one.
+    """The orders that explain every given id that differs from the derived one.
 
-    None when there is no such id, or when the key has one member; empty when no order does.
+    None when no id differs or the key has one member; empty when no order explains all of them.
     """
     if len(node.key_properties) < 2:
         return None
@@ -64,7 +64,10 @@ def possible_orders(node: NodeType, rows: pa.Table) -> frozenset[Order] | None:
 def settled_orders(
     schema: AcceptedSchema, found: Iterable[tuple[str, frozenset[Order]]], report: Report
 ) -> dict[str, Order]:
-    """The order of each type, given what each part of an input allows; reports what is not one."""
+    """The order of each type, from the candidates of every part of an input.
+
+    Reports types without exactly one order.
+    """
     together: dict[str, frozenset[Order]] = {}
     for key, orders in found:
         together[key] = together.get(key, orders) & orders
@@ -72,7 +75,7 @@ def settled_orders(
     for key in sorted(together.keys() - settled.keys()):
         owner = schema.type(key)
         names = ", ".join(owner.key_properties)
-        problem = "in more than one order" if not together[key] else "in an order that is not clear"
+        problem = "in more than one order" if not together[key] else "in an ambiguous order"
         message = f"{owner.name}: the given ids spell the key ({names}) {problem}"
         report.add(Violation("key", message, key, None, "id"))
     return settled
@@ -98,7 +101,7 @@ def _reordered(text: str | None, order: Order) -> str | None:
 
 
 def _members(text: str | None) -> list[str] | None:
-    """The spellings of an id of several members; None for any other text."""
+    """The members of the id of a composite key; None for any other text."""
     if text is None or not text.startswith("["):
         return None
     try:
@@ -116,7 +119,7 @@ def _explains(order: Order, spelled: Sequence[str], members: Sequence[str]) -> b
 
 
 def _matching(spelled: Sequence[str], members: Sequence[str], begun: Order = ()) -> Iterator[Order]:
-    """Every order that makes the one of the other."""
+    """Every order that maps the given spelling to the members."""
     if len(begun) == len(spelled):
         yield begun
         return

@@ -1,9 +1,9 @@
 """Newline-delimited JSON: the strict reader, and the compatible one for older clients.
 
-The strict reader takes a block of lines, sorts them by type and lets Arrow parse all lines of one
-type at once. Arrow is as strict as we are (duplicate members, unknown fields, numbers that do not
-fit) in everything but a few points, which are checked here; whatever it refuses is read again line
-by line, which gives the exact message and place, or the row.
+The strict reader groups the lines of a block by type and lets Arrow parse all lines of one type at
+once. Arrow enforces the same rules (duplicate members, unknown fields, numbers out of range) except
+for a few that are checked here. Groups that Arrow refuses are read again line by line, which gives
+the exact message and line, or the row.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from omnigraph.constraints.conform import Conformed, conform
+from omnigraph.constraints.coerce import CoercedColumn, coerce_column
 from omnigraph.errors import ResourceLimit
-from omnigraph.ingest.gathered_rows import Gathered
-from omnigraph.ingest.line_groups import HEAD, Group, group_lines
+from omnigraph.ingest.ndjson_lines import HEAD, LineGroup, group_lines
 from omnigraph.ingest.records import RecordReader, parse_strict
+from omnigraph.ingest.row_collector import RowCollector
 from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.model.types import PropertyType
 from omnigraph.prepare.entity_rows import column_array
 
 BLOCK_BYTES: Final = 8 << 20
 LINE_BYTES_MAX: Final = 256 << 20
-"""One record must fit into memory several times over while it is parsed."""
+"""Parsing holds several copies of a record in memory."""
 
 BOM: Final = b"\xef\xbb\xbf"
 
 
 class StrictReader:
-    """Reads NDJSON into ``gathered``; call ``read`` once per file."""
+    """Reads NDJSON into ``collector``; call ``read`` once per file."""
 
-    def __init__(self, gathered: Gathered, progress: Callable[[int], None] | None = None) -> None:
-        self._gathered = gathered
-        self._records = RecordReader(gathered, strict=True)
+    def __init__(
+        self, collector: RowCollector, progress: Callable[[int], None] | None = None
+    ) -> None:
+        self._collector = collector
+        self._records = RecordReader(collector, strict=True)
         self._progress = progress
         self._schemas: dict[tuple[str, bool], pa.Schema] = {}
 
     def read(self, stream: IO[bytes], *, begins_file: bool = True) -> int:
-        """All records of one stream of bytes; returns how many lines that were."""
+        """Read all records of a stream; returns the number of lines."""
         lines = 0
-        for block, lines in _blocks(stream, self._gathered.place):
+        for block, lines in _blocks(stream, self._collector.place):
             first = lines - block.count(b"\n") + 1
             text = block.removeprefix(BOM) if first == 1 and begins_file else block
             self._read_block(text, first)
@@ -68,7 +70,7 @@ class StrictReader:
         head = HEAD.match(head_text)
         assert head is not None
         name = head[2].decode("utf-8")
-        schema = self._gathered.schema
+        schema = self._collector.schema
         return schema.nodes.get(name) if head[1] == b"type" else schema.edge(name)
 
     def _read_slowly(self, lines: list[tuple[bytes, int]]) -> None:
@@ -76,16 +78,16 @@ class StrictReader:
             try:
                 record = parse_strict(text.decode("utf-8"))
             except UnicodeDecodeError:
-                self._gathered.problem("syntax", "the line is not UTF-8", number)
+                self._collector.problem("syntax", "the line is not UTF-8", number)
             except ValueError as problem:
-                self._gathered.problem("syntax", _json_problem(problem), number)
+                self._collector.problem("syntax", _json_problem(problem), number)
             else:
                 self._records.read(record, number)
 
     # -- whole groups ------------------------------------------------------------------------------
 
-    def _read_fast(self, owner: NodeType | EdgeType, group: Group) -> bool:
-        """All lines of one type at once; False when they must be looked at one by one."""
+    def _read_fast(self, owner: NodeType | EdgeType, group: LineGroup) -> bool:
+        """Read all lines of one type at once; False when they must be read one by one."""
         parsed = self._parse(owner, group.data)
         if parsed is None or not _framed(parsed, group):
             return False
@@ -102,23 +104,23 @@ class StrictReader:
             if column.property_id is None:
                 columns[column.name] = values
                 continue
-            found = conform(values, column.type)
+            found = coerce_column(values, column.type)
             if found.problems:
                 return False
             columns[column.name] = self._column(column.type, found, group)
         ordered = {column.name: columns[column.name] for column in owner.columns()}
-        nulled = _nulled(owner, ordered, group) if self._gathered.marks_nulls else None
+        nulled = _nulled(owner, ordered, group) if self._collector.marks_nulls else None
         numbers = pa.array(group.numbers, type=pa.int64())
-        self._gathered.add_columns(owner, ordered, numbers, nulled)
+        self._collector.add_columns(owner, ordered, numbers, nulled)
         return True
 
-    def _column(self, kind: PropertyType, found: Conformed, group: Group) -> Any:
+    def _column(self, kind: PropertyType, found: CoercedColumn, group: LineGroup) -> Any:
         if found.values is None:
             return found.column
-        return column_array(kind, self._gathered.settle(found.values, group.numbers.tolist()))
+        return column_array(kind, self._collector.settle(found.values, group.numbers.tolist()))
 
     def _parse(self, owner: NodeType | EdgeType, data: pa.Buffer) -> pa.Table | None:
-        """The lines as Arrow reads them: with times as text, or else as numbers."""
+        """The lines parsed by Arrow, with times as text or else as numbers."""
         for times_as_text in (True, False):
             schema = self._arrow_schema(owner, times_as_text)
             if schema is None:
@@ -139,7 +141,7 @@ class StrictReader:
         return None
 
     def _arrow_schema(self, owner: NodeType | EdgeType, times_as_text: bool) -> pa.Schema | None:
-        """The shape of a line; None when numbers for times make no difference to it."""
+        """The Arrow schema of a line; None when the type has no times that could be numbers."""
         kinds = {item.name: item.type for item in owner.properties.values()}
         has_times = any(kind.scalar.family in ("date", "datetime") for kind in kinds.values())
         if not times_as_text and not has_times:
@@ -156,28 +158,28 @@ class StrictReader:
 
 
 class CompatibleReader:
-    """Reads a stream of JSON values, however they are laid out, under the compatible rules."""
+    """Reads a stream of JSON values in any layout, under the compatible rules."""
 
-    def __init__(self, gathered: Gathered) -> None:
-        self._gathered = gathered
-        self._records = RecordReader(gathered, strict=False)
+    def __init__(self, collector: RowCollector) -> None:
+        self._collector = collector
+        self._records = RecordReader(collector, strict=False)
 
     def read(self, stream: IO[bytes]) -> None:
-        """All records of one stream; problems cite the number of the record."""
+        """Read all records of a stream; problems name the number of the record."""
         data = stream.read(LINE_BYTES_MAX + 1)
         if len(data) > LINE_BYTES_MAX:
-            raise _too_long(len(data), self._gathered.place(None))
+            raise _too_long(len(data), self._collector.place(None))
         try:
             text = data.removeprefix(BOM).decode("utf-8")
         except UnicodeDecodeError:
-            self._gathered.problem("syntax", "the input is not UTF-8", None)
+            self._collector.problem("syntax", "the input is not UTF-8", None)
             return
         number = 0
         try:
             for number, record in enumerate(_values(text), 1):
                 self._records.read(record, number)
         except ValueError as problem:
-            self._gathered.problem("syntax", _json_problem(problem), number + 1)
+            self._collector.problem("syntax", _json_problem(problem), number + 1)
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -197,9 +199,9 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _blocks(stream: IO[bytes], place: Callable[[int], str]) -> Iterator[tuple[bytes, int]]:
-    """Blocks that end where a line ends, with the number of lines ended so far.
+    """Blocks of whole lines, each with the number of complete lines so far.
 
-    Only the last may lack its newline. ``place`` names a line in messages.
+    Only the last block may lack its newline. ``place`` names a line in messages.
     """
     begun: list[bytes] = []
     size = lines = 0
@@ -239,8 +241,8 @@ def _is_utf8(block: bytes) -> bool:
     return True
 
 
-def _framed(parsed: pa.Table, group: Group) -> bool:
-    """Exactly one record per line, and no `data` that is null rather than absent."""
+def _framed(parsed: pa.Table, group: LineGroup) -> bool:
+    """Whether each line is exactly one record, and no `data` is null instead of absent."""
     if parsed.num_rows != len(group.numbers):
         return False
     data = parsed["data"]
@@ -251,8 +253,10 @@ def _framed(parsed: pa.Table, group: Group) -> bool:
     return all(b'"data"' not in texts[at] and b"\\" not in texts[at] for at in missing)
 
 
-def _nulled(owner: NodeType | EdgeType, columns: Mapping[str, Any], group: Group) -> dict[str, Any]:
-    """Which nulls are written in the lines: Arrow does not tell them from absent members."""
+def _nulled(
+    owner: NodeType | EdgeType, columns: Mapping[str, Any], group: LineGroup
+) -> dict[str, Any]:
+    """Masks of the nulls that the lines spell out; Arrow reads absent members as null, too."""
     names = [name for name in owner.properties if columns[name].null_count]
     found = {name: np.zeros(len(group.numbers), dtype=bool) for name in names}
     if names:
@@ -270,7 +274,7 @@ def _member(data: pa.StructArray, name: str) -> pa.Array:
 
 
 def _json_type(kind: PropertyType, times_as_text: bool) -> pa.DataType:
-    """What Arrow should read for a property; ``conform`` makes the stored type of it."""
+    """The type that Arrow parses for a property, before ``coerce_column`` converts it."""
     family = kind.scalar.family
     if family in ("date", "datetime"):
         item = pa.string() if times_as_text else pa.int64()

@@ -1,9 +1,9 @@
-"""One record of a load: a JSON object to a row of stored values, strictly or compatibly.
+"""Reads one record of a load: a JSON object becomes a row of stored values.
 
-The strict reading refuses whatever it does not know; the compatible one, kept for older clients,
-ignores unknown fields and turns values of the wrong JSON type into null where null is allowed.
-Every problem of a record is reported, not only the first. This is the exact form of the rules: the
-fast reader of ``ndjson`` leaves to it whatever it cannot take as a whole.
+The strict mode refuses unknown fields. The compatible mode, for older clients, ignores them and
+reads values of the wrong JSON type as null where null is allowed. Every problem of a record is
+reported. This is the reference implementation of the rules: the fast reader of ``ndjson`` passes
+every line to it that Arrow does not accept.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-from omnigraph.constraints.conform import relaxed
+from omnigraph.constraints.coerce import relaxed
 from omnigraph.errors import InvalidValue
-from omnigraph.ingest.gathered_rows import Gathered
+from omnigraph.ingest.row_collector import RowCollector
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.lang.syntax import did_you_mean
 from omnigraph.model.python_values import plain_value
@@ -26,16 +26,16 @@ _EDGE_FIELDS: Final = frozenset({"edge", *EdgeType.endpoints.values(), "data"})
 
 
 class RecordReader:
-    """Turns parsed records into rows of ``gathered``."""
+    """Converts parsed records to rows and adds them to ``collector``."""
 
-    def __init__(self, gathered: Gathered, *, strict: bool) -> None:
-        self._gathered = gathered
-        self._schema: AcceptedSchema = gathered.schema
+    def __init__(self, collector: RowCollector, *, strict: bool) -> None:
+        self._collector = collector
+        self._schema: AcceptedSchema = collector.schema
         self._strict = strict
         self._kinds: dict[str, dict[str, PropertyType]] = {}
 
     def read(self, record: object, at: int) -> None:
-        """One record; ``at`` is its line (strict) or its number (compatible)."""
+        """Read one record; ``at`` is its line (strict) or its number (compatible)."""
         if not isinstance(record, Mapping):
             self._problem("syntax", "a record is a JSON object", at)
             return
@@ -53,9 +53,9 @@ class RecordReader:
             self._problem("syntax", "`data` is a JSON object", at, owner)
             return
         if self._read_data(data, owner, row, at) and good:
-            self._gathered.add_row(owner, row, at)
+            self._collector.add_row(owner, row, at)
 
-    # -- the outside of a record -------------------------------------------------------------------
+    # -- fields of a record ------------------------------------------------------------------------
 
     def _owner(self, record: Mapping[str, Any], at: int) -> NodeType | EdgeType | None:
         kinds = [name for name in ("type", "edge") if name in record]
@@ -145,7 +145,7 @@ class RecordReader:
     def _forgive(
         self, name: str, kind: PropertyType, value: Any, owner: NodeType | EdgeType, row: Row
     ) -> bool:
-        """Compatible reading: bad items of a list become null, and so does a bad value."""
+        """Compatible mode: a bad list item becomes null, and so does a bad value."""
         if kind.is_vector:
             return False
         if kind.is_list and isinstance(value, list):
@@ -171,7 +171,7 @@ class RecordReader:
         owner: NodeType | EdgeType | None = None,
         property: str | None = None,
     ) -> None:
-        self._gathered.problem(rule, message, at, owner, property=property)
+        self._collector.problem(rule, message, at, owner, property=property)
 
 
 def _accept_item(kind: PropertyType, item: Any) -> Any:
@@ -182,7 +182,7 @@ def _accept_item(kind: PropertyType, item: Any) -> Any:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a string can be stored: JSON can spell halves of surrogate pairs."""
+    """Whether a string is valid UTF-8: JSON can spell lone surrogates."""
     if value.isascii():
         return True
     try:
@@ -197,7 +197,7 @@ class DuplicateMember(ValueError):
 
 
 def parse_strict(text: str) -> Any:
-    """JSON without duplicate members and without NaN; raises ``ValueError`` with what is wrong."""
+    """Parse JSON without duplicate members and without NaN; raises ``ValueError``."""
     try:
         return _STRICT.decode(text)
     except RecursionError:
@@ -220,7 +220,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 class _NegativeZero(int):
-    """What `-0` spells: zero as a whole number, and as a float the negative one."""
+    """The number `-0`: zero as an integer, negative zero as a float."""
 
     def __float__(self) -> float:
         return -0.0

@@ -1,7 +1,7 @@
-"""Where a load reads from: files, directories, globs and object stores, told apart by content.
+"""The files of a load: paths, directories, globs and object stores, and their formats.
 
 Compression (gzip, zstd) and format (NDJSON, Parquet, CSV) are recognised by the first bytes, never
-by the name alone. What cannot be read is a typed error that names the file.
+by the name alone. A file that cannot be read raises a typed error that names it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import IO, Any, Final, Literal, cast
 import pyarrow as pa
 
 from omnigraph.errors import InvalidData, InvalidInput, PermissionDenied
+from omnigraph.settings import StorageSettings
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects.obstore_store import open_objects
 
-Format = Literal["ndjson", "csv", "parquet"]
+LoadFormat = Literal["ndjson", "csv", "parquet"]
 
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -34,9 +35,9 @@ _MAGIC: Final = "*?["
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file to read. ``open`` gives its raw bytes.
+    """One file to read. ``open`` returns a stream of its raw bytes.
 
-    ``path`` is where another process finds it: a local path or a URI; None for bytes in memory.
+    ``path`` is a local path or a URI that another process can open; None for bytes in memory.
     """
 
     name: str
@@ -48,11 +49,11 @@ class SourceFile:
         return self.path is not None and "://" not in self.path
 
 
-def find_files(source: str | os.PathLike[str]) -> list[SourceFile]:
-    """The files behind a path, a directory, a glob or a URI, in name order."""
+def find_files(source: str | os.PathLike[str], storage: StorageSettings) -> list[SourceFile]:
+    """The files of a path, a directory, a glob or a URI, sorted by name."""
     text = os.fspath(source)
     if "://" in text and not text.startswith("file://"):
-        return [_remote(text)]
+        return [_remote(text, storage)]
     path = text.removeprefix("file://")
     if os.path.isdir(path):
         found = sorted(str(p) for p in Path(path).iterdir() if _is_data(p))
@@ -67,9 +68,9 @@ def find_files(source: str | os.PathLike[str]) -> list[SourceFile]:
     return [_local(name, text) for name in found]
 
 
-def reopened(name: str, path: str) -> SourceFile:
+def reopened(name: str, path: str, storage: StorageSettings) -> SourceFile:
     """A file that was found before, perhaps by another process."""
-    return replace(_remote(path) if "://" in path else _local(path, path), name=name)
+    return replace(_remote(path, storage) if "://" in path else _local(path, path), name=name)
 
 
 def _is_data(path: Path) -> bool:
@@ -90,9 +91,13 @@ def _local(path: str, given: str) -> SourceFile:
     return SourceFile(name, opened, os.path.abspath(path))
 
 
-def _remote(uri: str) -> SourceFile:
+def _remote(uri: str, storage: StorageSettings) -> SourceFile:
     base, _, name = uri.rpartition("/")
-    return SourceFile(uri, lambda: io.BytesIO(open_objects(parse_location(base)).get(name)), uri)
+
+    def opened() -> IO[bytes]:
+        return io.BytesIO(open_objects(parse_location(base), storage).get(name))
+
+    return SourceFile(uri, opened, uri)
 
 
 def from_bytes(data: bytes, name: str = "<data>") -> SourceFile:
@@ -102,7 +107,7 @@ def from_bytes(data: bytes, name: str = "<data>") -> SourceFile:
 
 @contextmanager
 def opened(file: SourceFile) -> Iterator[io.BufferedReader]:
-    """The content of a file, decompressed; damage met while reading names the file."""
+    """The decompressed content of a file; read errors in the block name the file."""
     with file.open() as raw:
         try:
             yield _decompressed(io.BufferedReader(cast(Any, raw), 1 << 20))
@@ -125,7 +130,7 @@ def _decompressed(raw: io.BufferedReader) -> io.BufferedReader:
 
 
 def is_compressed(file: SourceFile) -> bool:
-    """Whether the content is compressed, so that it can only be read from its beginning."""
+    """Whether the content is compressed, so that it cannot be split into parts."""
     with file.open() as raw:
         return raw.read(4).startswith((_GZIP, _ZSTD))
 
@@ -136,8 +141,8 @@ def _damaged(file: SourceFile, why: str) -> InvalidData:
     return InvalidData(message, violations=[violation], total=1, remedy="Fetch the file again.")
 
 
-def recognise(file: SourceFile, stream: io.BufferedReader) -> Format:
-    """The format of a file's content; what is neither Parquet nor JSON counts as CSV."""
+def recognise(file: SourceFile, stream: io.BufferedReader) -> LoadFormat:
+    """The format of a file, by its first bytes; other content is CSV if the name says so."""
     head = stream.peek(_PEEK_BYTES)[:_PEEK_BYTES]
     if head.startswith(_PARQUET):
         return "parquet"

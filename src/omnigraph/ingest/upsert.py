@@ -1,30 +1,35 @@
-"""Rows that meet stored entities: what an upsert sets, and what a merge takes away.
+"""Loaded rows against stored ones: what an upsert changes, and what a merge overwrites.
 
-An upsert sets what a row gives and keeps the rest; rows of one id are applied in their order. An
-edge without an id is the stored edge with the same ends and equal properties, if there is one.
-Pure functions over Arrow tables and one pinned table, used by loads on every engine.
+An upsert sets the given values of an entity and keeps the others; rows of one id are applied in
+input order. An edge without an id matches the stored edge with the same ends and equal properties,
+if there is one. Pure functions over Arrow tables and one pinned table, used by every load engine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.constraints import NULLED, Report
-from omnigraph.constraints.edge_content import content_keys
-from omnigraph.constraints.rows import report_rows
-from omnigraph.ingest.gathered_rows import in_order, nulled_column, nulled_mask
+from omnigraph.constraints.edge_content import content_numbers
+from omnigraph.constraints.row_checks import report_rows
+from omnigraph.ingest.row_collector import in_order, nulled_column, nulled_mask
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.prepare.entity_rows import replace_at, with_defaults
 from omnigraph.snapshots.equality import same_stored
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.lookup import locate, value_filter
+from omnigraph.storage.lance.row_delta import gather
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
+
+LOOKUP_SHARE: Final = 64
+"""Edges are looked up by their sources where there is at most one source in so many stored edges;
+otherwise a scan of all stored ends is cheaper."""
 
 if TYPE_CHECKING:
     Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -32,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What upserted rows come to.
+    """The result of an upsert.
 
-    ``rows`` are whole entities that are new or that change, in the order of the input; ``row_ids``
-    says where each is stored, null for a new one. ``same`` are entities that stay as they are.
+    ``rows`` are the complete entities that are new or changed, in input order; ``row_ids`` are
+    their stored rows, null for a new one. ``same`` are the entities that do not change.
     """
 
     rows: pa.Table
@@ -44,7 +49,7 @@ class Applied:
 
 
 def apply_rows(owner: NodeType | EdgeType, rows: pa.Table, table: PinnedTable) -> Applied:
-    """Upsert rows with ids over what a table holds."""
+    """Upsert rows with ids over the rows of a table."""
     rows = fold_rows(owner, rows)
     located = locate(table, rows["id"])
     at = pc.index_in(as_array(rows["id"]), value_set=as_array(located.ids))
@@ -54,7 +59,7 @@ def apply_rows(owner: NodeType | EdgeType, rows: pa.Table, table: PinnedTable) -
 def overlay(
     owner: NodeType | EdgeType, rows: pa.Table, table: PinnedTable, row_ids: pa.Array
 ) -> Applied:
-    """Set what the rows give, one per id, over the stored rows of these row ids."""
+    """Set the given values of rows, one per id, over the stored rows with these row ids."""
     is_new = pc.is_null(row_ids)
     new = with_defaults(owner, rows.filter(is_new)).drop_columns([NULLED])
     given, known = rows.filter(pc.invert(is_new)), row_ids.drop_null()
@@ -77,7 +82,7 @@ def overlay(
 
 
 def fold_rows(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
-    """One row per id: of every property the last value that was given, at the last row's place."""
+    """One row per id, at the position of its last row, with the last given value per property."""
     if pc.count_distinct(rows["id"]).as_py() == rows.num_rows:
         return rows
     codes = as_array(rows["id"]).dictionary_encode().indices.to_numpy()
@@ -98,23 +103,25 @@ def fold_rows(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
 
 
 def given_mask(owner: NodeType | EdgeType, rows: pa.Table, name: str) -> Mask:
-    """Which rows give a value for a column, be it null."""
+    """A mask of the rows that give a value for a column, null included."""
     mask = np.asarray(as_array(rows[name]).is_valid())
     return mask | nulled_mask(owner, rows, name) if name in owner.properties else mask
 
 
-def check_given(owner: NodeType | EdgeType, rows: pa.Table, named: Any, report: Report) -> None:
-    """Required properties have values, as far as it can be said before stored rows are known: no
-    row gives null for one, all have their keys, and rows that are not ``named`` (None: all are)
-    have everything."""
+def check_given(owner: NodeType | EdgeType, rows: pa.Table, has_id: Any, report: Report) -> None:
+    """Check required properties as far as that is possible before stored rows are known.
+
+    No row may give null for one, every row needs its key, and rows without an id (``has_id`` is a
+    mask; None: all have one) are new and need every required property.
+    """
     for name, declared in owner.properties.items():
         if declared.type.nullable or not rows[name].null_count:
             continue
         wrong = nulled_mask(owner, rows, name)
         if name in owner.key_properties:
             wrong |= True
-        if named is not None and declared.default is None:
-            wrong |= ~np.asarray(as_array(named))
+        if has_id is not None and declared.default is None:
+            wrong |= ~np.asarray(as_array(has_id))
         wrong &= np.asarray(as_array(rows[name]).is_null())
         report_rows(report, owner, rows, "required", name, pa.array(wrong), "a value is required")
 
@@ -129,48 +136,56 @@ def equal_edges(
     table: PinnedTable,
     superseded: pa.Array,
 ) -> Mask:
-    """Which of these edges equal an earlier one, one of ``others``, or a stored one.
+    """A mask of the edges that equal an earlier one, one of ``others``, or a stored one.
 
-    Stored edges whose ids are ``superseded`` do not count: ``others`` has what they become. Values
-    are compared only where both ends are the same.
+    Stored edges whose ids are ``superseded`` do not count: ``others`` has their new values. Values
+    are compared only where both ends are equal.
     """
-    pairs = _Pairs(rows)
+    pairs = _EndPairs(rows)
     stored = _stored_between(table, pairs, superseded)
-    beside = None if others is None else others.filter(pa.array(pairs.holds(others)))
+    known = [] if stored is None else [stored]
+    if others is not None:
+        codes = pairs.codes_of(others)
+        known.append(_Candidates(codes, others).chosen(pairs.holds(codes)))
     suspect = pairs.repeated
-    for found in (stored, beside):
-        if found is not None and found.num_rows:
-            suspect = suspect | np.isin(pairs.codes, pairs.codes_of(found))
+    for found in known:
+        suspect = suspect | is_in(pairs.codes, found.codes)
     equal = np.zeros(rows.num_rows, dtype=bool)
-    at = np.flatnonzero(suspect)
-    if not len(at):
+    if not suspect.any():
         return equal
-    known: set[str] = set()
-    if stored is not None and stored.num_rows:
-        whole = complete_rows(table, stored[ROW_ID].to_pylist())
-        known.update(content_keys(edge, whole).to_pylist())
-    if beside is not None:
-        known.update(content_keys(edge, beside).to_pylist())
-    for position, key in zip(
-        at.tolist(), content_keys(edge, rows.take(pa.array(at))).to_pylist(), strict=True
-    ):
-        equal[position] = key in known
-        known.add(key)
+    parts = [*known, _Candidates(pairs.codes, rows).chosen(suspect)]
+    columns = [_properties(edge, table, part.rows) for part in parts]
+    numbers = content_numbers(edge, np.concatenate([part.codes for part in parts]), columns)
+    _, first = np.unique(numbers, return_index=True)
+    again = np.ones(len(numbers), dtype=bool)
+    again[first] = False
+    equal[suspect] = again[len(numbers) - int(suspect.sum()) :]
     return equal
 
 
-class _Pairs:
-    """The pairs of ends of some edges, as one number each."""
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Edges with the codes of their (source, target) pairs."""
+
+    codes: np.ndarray[Any, Any]
+    rows: pa.Table
+
+    def chosen(self, mask: Mask) -> _Candidates:
+        return _Candidates(self.codes[mask], self.rows.filter(pa.array(mask)))
+
+
+class _EndPairs:
+    """The (source, target) pairs of edges, each encoded as one integer."""
 
     def __init__(self, rows: pa.Table) -> None:
         self.sources = as_array(rows[SRC]).unique()
         self._targets = as_array(rows[DST]).unique()
         self.codes = self.codes_of(rows)
-        _, inverse, counts = np.unique(self.codes, return_inverse=True, return_counts=True)
-        self.repeated: Mask = counts[inverse] > 1
+        places = pa.array(self.codes).dictionary_encode().indices.to_numpy()
+        self.repeated: Mask = np.bincount(places)[places] > 1
 
     def codes_of(self, rows: pa.Table) -> np.ndarray[Any, Any]:
-        """The numbers of the same pairs; -1 where an end does not occur here."""
+        """The codes of the pairs of other edges; -1 where an end does not occur here."""
         source, target = (
             pc.fill_null(pc.index_in(as_array(rows[name]), value_set=known), -1)
             .to_numpy()
@@ -180,33 +195,53 @@ class _Pairs:
         codes = source * len(self._targets) + target
         return np.where((source < 0) | (target < 0), -1, codes)
 
-    def holds(self, rows: pa.Table) -> Mask:
-        return np.isin(self.codes_of(rows), self.codes)
+    def holds(self, codes: np.ndarray[Any, Any]) -> Mask:
+        return is_in(codes, self.codes)
 
 
-def _stored_between(table: PinnedTable, pairs: _Pairs, superseded: pa.Array) -> pa.Table | None:
-    """The stored edges that have the ends of one of the pairs."""
+def is_in(values: np.ndarray[Any, Any], known: np.ndarray[Any, Any]) -> Mask:
+    """``numpy.isin`` by hashing: the order of the numbers does not matter."""
+    return np.asarray(pc.is_in(pa.array(values), value_set=pa.array(known)))
+
+
+def _stored_between(
+    table: PinnedTable, pairs: _EndPairs, superseded: pa.Array
+) -> _Candidates | None:
+    """The stored edges whose ends are one of the pairs."""
     if not table.rows or not len(pairs.codes):
         return None
-    condition = value_filter(SRC, pairs.sources)
-    found = table.scan(["id", SRC, DST], condition, with_row_id=True)
-    found = found.filter(pa.array(pairs.holds(found)))
-    return found.filter(pc.invert(pc.is_in(found["id"], value_set=superseded)))
+    few = len(pairs.sources) * LOOKUP_SHARE <= table.rows
+    names = ["id", SRC, DST] if len(superseded) else [SRC, DST]
+    condition = value_filter(SRC, pairs.sources) if few else None
+    found = table.scan(names, condition, with_row_id=True)
+    if len(superseded):
+        found = found.filter(pc.invert(pc.is_in(found["id"], value_set=superseded)))
+    codes = pairs.codes_of(found)
+    return _Candidates(codes, found).chosen(pairs.holds(codes))
 
 
-# -- what a merge takes away -----------------------------------------------------------------------
+def _properties(edge: EdgeType, table: PinnedTable, rows: pa.Table) -> pa.Table:
+    """The properties of edges; read by row id where only the ends of stored ones are there."""
+    if ROW_ID not in rows.column_names:
+        return rows
+    if any(item.type.is_blob for item in edge.properties.values()):
+        return complete_rows(table, rows[ROW_ID].to_pylist())
+    return gather(table, as_array(rows[ROW_ID]), list(edge.properties))
+
+
+# -- what a merge overwrites -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The stored rows that merged ones replace, null for new ones; and how many values are lost."""
+    """The row ids that merged rows replace, null for new ones, and the count of values lost."""
 
     row_ids: pa.Array
     values_nulled: int
 
 
 def replaced_rows(owner: NodeType | EdgeType, rows: pa.Table, table: PinnedTable) -> Replaced:
-    """Look stored rows up by id, and count their values where the merged row has null."""
+    """Find stored rows by id, and count their values where the merged row has null."""
     names = [name for name in owner.properties if rows[name].null_count]
     ids = as_array(rows["id"])
     found = table.validity(names, value_filter("id", ids))

@@ -1,9 +1,9 @@
-"""Copies of a whole graph: backups, which grow with it, and clones, which go their own way.
+"""Copies of a whole graph: backups, which are updated incrementally, and independent clones.
 
-A copy holds every branch with the history that the graph itself can still show, and is a graph: it
-is opened, queried and checked like any other. Files go first, then the versions that name them,
-main's newest manifest last: until then the copy is what it was before. What is there already is not
-copied again. Writers go on meanwhile; unfinished writes are not part of a copy.
+A copy has every branch with its readable history, and is a graph itself: it is opened, queried and
+checked like any other. Files are copied first, then the versions that name them, main's newest
+manifest last: until then the copy shows its former state. Files that exist already are not copied
+again. Writers are not blocked; unfinished writes are not part of a copy.
 """
 
 from __future__ import annotations
@@ -20,11 +20,23 @@ from omnigraph.catalog.migrations.legacy import ACTORS_PATH, COMMITS_PATH
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.errors import BackupRefused, Contention, NotFound
-from omnigraph.maintenance.retention import BranchState, Kept, keep_newest, kept_states, seen_states
+from omnigraph.maintenance.retention import (
+    BranchState,
+    KeptStates,
+    branch_states,
+    keep_newest,
+    kept_states,
+)
 from omnigraph.maintenance.sweep import keep_fork_points
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.files.relocation import relocated, split_base
-from omnigraph.storage.lance.files.table_files import HINT, Holdings, Tables, hold, names_of
+from omnigraph.storage.lance.files.table_files import (
+    HINT,
+    BranchObjects,
+    Tables,
+    group_by_table,
+    names_of,
+)
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects.copy import copy_object
 from omnigraph.storage.objects.obstore_store import open_objects
@@ -33,12 +45,12 @@ from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
 
 MARKER: Final = "__backup.json"
 ATTEMPTS_MAX: Final = 5
-"""A cleanup or a deletion of a branch may take away what was about to be copied."""
+"""A concurrent cleanup or branch deletion may remove files before they are copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What a copy holds, and what had to be copied for it."""
+    """The state of a copy, and how much was copied or existed already."""
 
     uri: str
     commit_id: str
@@ -61,23 +73,23 @@ class CopyReport:
 
 
 def backup(repository: Repository, target: Location) -> CopyReport:
-    """Bring a backup up to date, or begin one in an empty place."""
-    objects = open_objects(target)
+    """Update a backup, or create one at an empty location."""
+    objects = open_objects(target, repository.settings.storage)
     for _ in range(ATTEMPTS_MAX):
         try:
-            seen = seen_states(repository)
+            seen = branch_states(repository)
             _require_own_backup(repository, objects, target, seen[0])
             objects.ensure_writable()
             objects.put(MARKER, json.dumps({"graph_id": repository.graph_id}).encode())
             return _copy(repository, objects, target, seen)
         except NotFound:
-            continue  # a branch or old history went away meanwhile
-    raise Contention(f"{repository.location.uri} loses history faster than it can be copied")
+            continue  # a branch or old history was removed concurrently
+    raise Contention(f"the history of {repository.location.uri} was removed while it was copied")
 
 
 def clone(repository: Repository, target: Location) -> CopyReport:
-    """Copy a graph, or a backup of one, to an empty place."""
-    objects = open_objects(target)
+    """Copy a graph, or a backup of one, to an empty location."""
+    objects = open_objects(target, repository.settings.storage)
     for _ in range(ATTEMPTS_MAX):
         there = [info.path for info in objects.list()]
         head = _main_versions(there)
@@ -85,10 +97,10 @@ def clone(repository: Repository, target: Location) -> CopyReport:
             raise BackupRefused(f"{target.uri} is not empty", details={"uri": target.uri})
         objects.ensure_writable()
         try:
-            return _copy(repository, objects, target, seen_states(repository))
+            return _copy(repository, objects, target, branch_states(repository))
         except NotFound:
             continue
-    raise Contention(f"{repository.location.uri} loses history faster than it can be copied")
+    raise Contention(f"the history of {repository.location.uri} was removed while it was copied")
 
 
 # -- deciding --------------------------------------------------------------------------------------
@@ -97,27 +109,27 @@ def clone(repository: Repository, target: Location) -> CopyReport:
 def _require_own_backup(
     repository: Repository, objects: ObjectStore, target: Location, main: BranchState
 ) -> None:
-    """Refuse a place that holds anything but an older state of this very graph."""
+    """Raise unless the target is empty or an older state of this graph."""
     there = [info.path for info in objects.list()]
     if not there:
         return
     if MARKER not in there:
-        raise BackupRefused(f"{target.uri} holds something that is no backup")
+        raise BackupRefused(f"{target.uri} is not empty and not a backup")
     if json.loads(objects.get(MARKER)).get("graph_id") != repository.graph_id:
         raise BackupRefused(f"{target.uri} is the backup of another graph")
     if not _main_versions(there):
-        return  # the first backup did not get far
-    copy = Repository.open(target)
+        return  # the first backup was interrupted
+    copy = Repository.open(target, settings=repository.settings)
     state = copy.main.current()
     same = state.version <= main.state.version
-    same = same and state.head.commit_id in main.state.timeline.places
+    same = same and state.head.commit_id in main.state.timeline.positions
     if same and repository.tables.has_version(state.ref):
         theirs, ours = (r.tables.transaction(state.ref).uuid for r in (copy, repository))
         same = theirs == ours
     if not same:
         raise BackupRefused(
-            f"{target.uri} is no older state of {repository.location.uri}: it was written to",
-            remedy="Keep it as a graph of its own, and back up to an empty place.",
+            f"{target.uri} is not an older state of {repository.location.uri}: it was written to",
+            remedy="Keep it as a separate graph, and back up to an empty location.",
         )
 
 
@@ -127,7 +139,7 @@ def _main_versions(paths: list[str]) -> list[str]:
 
 
 def _is_unfinished(paths: list[str]) -> bool:
-    """Whether a clone began here and died: everything looks like a table's, and no head yet."""
+    """Whether a clone was interrupted here: only files of tables, and no head yet."""
     ours = re.compile(r"(__manifest|__history|nodes|edges|_graph_commit\w*\.lance)/")
     return all(ours.match(path) for path in paths)
 
@@ -135,18 +147,19 @@ def _is_unfinished(paths: list[str]) -> bool:
 # -- copying ---------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Copying:
-    """One copy under way."""
+    """A running copy."""
 
     source: ObjectStore
     target: ObjectStore
     there: dict[str, int]
-    rewritten: frozenset[str]  # tables of which a purge changed versions that were there before
+    rewritten: frozenset[str]
+    """Tables whose existing versions were rewritten by a purge."""
     counts: Counter[str] = field(default_factory=Counter)
 
     def file(self, info: ObjectInfo, *, anew: bool = False) -> None:
-        """Copy a file, unless it is there; ``anew``: even if it is."""
+        """Copy a file, unless it exists; with ``anew`` also then."""
         if self.there.get(info.path) == info.size and not anew:
             self._count("there", info.size)
             return
@@ -171,7 +184,7 @@ class _Copying:
 def _copy(
     repository: Repository, objects: ObjectStore, target: Location, seen: list[BranchState]
 ) -> CopyReport:
-    tables, others = hold(repository.objects.list())
+    tables, others = group_by_table(repository.objects.list())
     kept = kept_states(repository, seen)
     keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
     there = {info.path: info.size for info in objects.list()}
@@ -208,17 +221,17 @@ def _copy(
 
 
 def _attributions(seen: list[BranchState], others: list[ObjectInfo]) -> list[ObjectInfo]:
-    """Who did what on merged branches, of the merges that some history knows."""
+    """The attribution objects of merges that some branch has in its history."""
     timelines = [one.state.timeline for one in seen]
     return [
         info
         for info in others
-        if (merge := merge_of(info.path)) is not None and any(t.knows(merge) for t in timelines)
+        if (merge := merge_of(info.path)) is not None and any(t.contains(merge) for t in timelines)
     ]
 
 
 def _recorded(copying: _Copying, others: list[ObjectInfo]) -> list[ObjectInfo]:
-    """Copy the files of what older formats keep commits in; returns the versions that name them."""
+    """Copy the files of the commit datasets of older formats; returns their versions."""
     versions = []
     for info in others:
         path, _, rest = info.path.partition("/")
@@ -232,7 +245,7 @@ def _recorded(copying: _Copying, others: list[ObjectInfo]) -> list[ObjectInfo]:
 
 
 def _of_table(
-    repository: Repository, tables: Tables, path: str, kept: Kept
+    repository: Repository, tables: Tables, path: str, kept: KeptStates
 ) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
     """The files of a table that a copy needs, and the versions that name them."""
     branches = tables.get(path, {})
@@ -252,8 +265,8 @@ def _of_table(
     return files, versions
 
 
-def _refs(holdings: Holdings) -> Iterator[ObjectInfo]:
-    """What says that a physical branch is one; hints of the newest version are left out."""
+def _refs(holdings: BranchObjects) -> Iterator[ObjectInfo]:
+    """The references of a physical branch; hints of the newest version are left out."""
     return (info for info in holdings.own if "/_refs/" in info.path)
 
 
@@ -262,4 +275,4 @@ def _head(manifests: list[ObjectInfo], main: BranchState) -> ObjectInfo:
     for info in manifests:
         if info.path == name:
             return info
-    raise NotFound(f"version {main.state.version} of the manifest is gone")
+    raise NotFound(f"version {main.state.version} of the manifest was removed")

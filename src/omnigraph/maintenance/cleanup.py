@@ -1,8 +1,8 @@
-"""``cleanup``: old history and what dead writers left, removed; foreign files are left alone.
+"""``cleanup``: removes old history and files of dead writers; foreign files are never touched.
 
-First every branch states its new horizon; then what must stay is decided on what is published by
-then, and everything else goes (see ``manifest.horizon`` for why this order). A live writer's files
-are safe because they are young or because an intent says whose they are.
+First every branch publishes its new horizon; then the states that must stay are computed from what
+is published by then, and the rest is removed (``catalog/history/horizon.py`` explains the order).
+Files of a running write are safe: they are young, or an intent names their owner.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from omnigraph.catalog.branches.deleted import skipped_if_deleted
+from omnigraph.catalog.branches.concurrent_deletion import skip_if_deleted
 from omnigraph.catalog.branches.registry import Branch, all_branches
 from omnigraph.catalog.history.attribution import merge_of
 from omnigraph.catalog.history.horizon import raise_horizon
 from omnigraph.catalog.migrations.legacy import INERT_SINCE
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import MANIFEST_PATH, Kind
+from omnigraph.catalog.rows import MANIFEST_PATH, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import BranchNotFound, Contention, ObjectNotFound
 from omnigraph.maintenance.retention import (
-    Kept,
-    Policy,
+    KeptStates,
+    RetentionPolicy,
+    branch_states,
     keep_newest,
     keep_unfinished,
     kept_states,
     new_horizon,
-    seen_states,
 )
-from omnigraph.maintenance.sweep import Ages, Sweep, carry_out, plan_sweep
+from omnigraph.maintenance.sweep import Ages, Sweep, plan_sweep, run_sweep
 from omnigraph.model.ids import new_ulid, ulid_milliseconds
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.lance.files.table_files import Tables, hold
+from omnigraph.storage.lance.files.table_files import Tables, group_by_table
 from omnigraph.storage.objects.store import ObjectInfo
 from omnigraph.storage.paths import (
     HISTORY_PREFIX,
@@ -46,28 +46,28 @@ from omnigraph.storage.paths import (
 )
 from omnigraph.transaction.ownership import Owner, is_certainly_dead
 from omnigraph.transaction.reader_leases import PREFIX as LEASES
-from omnigraph.transaction.reader_leases import dead_leases
+from omnigraph.transaction.reader_leases import stale_leases
 from omnigraph.transaction.recovery.drift import find_drift
-from omnigraph.transaction.recovery.operator import SET_ASIDE_PREFIX, Operator
-from omnigraph.transaction.recovery.unexplained_drift import uncovered_drift
+from omnigraph.transaction.recovery.external_drift import external_drift
+from omnigraph.transaction.recovery.graph_recovery import SET_ASIDE_PREFIX, GraphRecovery
 from omnigraph.transaction.transaction import WriteTransaction
 
 ORPHAN_AGE: Final = timedelta(days=7)
-"""Files that nothing names are left alone for this long: no write takes longer without an intent,
-and an intent protects everything that is younger than itself."""
+"""Files that no version names stay for this long: no write without an intent takes longer, and an
+intent protects all younger files."""
 MANIFEST_AGE: Final = timedelta(hours=1)
-"""Versions of manifests stay for this long: a warm handle looks for the one after its own."""
+"""Manifest versions stay for this long: a warm handle reads the version after its own."""
 DELETIONS_MAX: Final = 20
-"""Branches that may be deleted, one after the other, while a cleanup finds out what is held."""
+"""Concurrent branch deletions after which the computation of kept states is not retried."""
 MARK_AGE_US: Final = 7 * 86_400 * 1_000_000
-"""Marks of abandoned writes are dropped after this long: no owner wakes up later than that."""
+"""Marks of abandoned writes are dropped after this long: no paused owner resumes later."""
 STAGING: Final = "staging"
 DRIFT: Final = "drift_needs_repair"
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What goes, or went, of one table (or of what is beside the tables)."""
+    """What a cleanup removes of one table, or of the objects outside tables."""
 
     type_key: str
     bytes_removed: int = 0
@@ -89,14 +89,15 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
-    """What a cleanup did, or would do."""
+    """What a cleanup removed; of a dry run, what it would remove."""
 
-    policy: Policy
+    policy: RetentionPolicy
     confirmed: bool
     datasets: list[Cleaned] = field(default_factory=list)
-    commits_given_up: dict[str, int] = field(default_factory=dict)  # by branch
+    commits_given_up: dict[str, int] = field(default_factory=dict)
+    """By branch: commits that become unreadable."""
     commits_in_grace: dict[str, int] = field(default_factory=dict)
-    """By branch, those that the policy gives up and readers may still be at: they stay for now."""
+    """By branch: commits past the policy that stay because readers may still read them."""
 
     @property
     def bytes_removed(self) -> int:
@@ -117,21 +118,21 @@ class CleanupReport:
 def cleanup(
     repository: Repository,
     transaction: WriteTransaction,
-    policy: Policy,
+    policy: RetentionPolicy,
     *,
     confirm: bool = False,
 ) -> CleanupReport:
-    """Remove what the policy gives up and what dead writers left; only say so unless confirmed."""
+    """Remove states past the policy and files of dead writers; a dry run unless confirmed."""
     if confirm:
-        Operator(repository, transaction.recovery).recover()
-    tables, others = hold(repository.objects.list())
+        GraphRecovery(repository, transaction.recovery).recover()
+    tables, others = group_by_table(repository.objects.list())
     branches = list(all_branches(repository.main.current()).values())
     horizons, given_up, in_grace = _horizons(repository, branches, tables, policy)
     report = CleanupReport(policy, confirm, commits_given_up=given_up, commits_in_grace=in_grace)
     if confirm:
-        _state_horizons(repository, branches, horizons)
+        _publish_horizons(repository, branches, horizons)
         hit("cleanup.after_horizons")
-        tables, others = hold(repository.objects.list())
+        tables, others = group_by_table(repository.objects.list())
     kept = _kept(repository, horizons)
     keep_unfinished(kept, transaction.recovery.pending)
     keep_newest(kept, tables.get(RECOVERY_AUDIT_PATH, {}))
@@ -142,28 +143,28 @@ def cleanup(
         if path in drifted:
             sweep = Sweep(path, foreign=sweep.foreign, error=DRIFT)
         if confirm and sweep.error is None:
-            carry_out(repository.objects, sweep)
+            run_sweep(repository.objects, sweep)
         report.datasets.append(_cleaned(kept.keys.get(path, path), sweep))
     inert, others = _inert(repository, branches, others)
     for path in sorted(inert):
         report.datasets.append(_removed(repository, path, inert[path], confirm=confirm))
-    merges = _merges_of_nobody(repository, branches, others, ages)
-    report.datasets.append(_beside(repository, others, merges, ages, confirm=confirm))
+    merges = _orphaned_attributions(repository, branches, others, ages)
+    report.datasets.append(_outside_tables(repository, others, merges, ages, confirm=confirm))
     return report
 
 
-def _kept(repository: Repository, horizons: dict[str, int]) -> Kept:
-    """What must stay; branches that are deleted while this is found out hold nothing."""
+def _kept(repository: Repository, horizons: dict[str, int]) -> KeptStates:
+    """The states that must stay; retried when a branch is deleted concurrently."""
     for _ in range(DELETIONS_MAX):
         with suppress(BranchNotFound):
-            return kept_states(repository, seen_states(repository, horizons))
-    raise Contention("too many branches were deleted while what they hold was looked up")
+            return kept_states(repository, branch_states(repository, horizons))
+    raise Contention("too many branches were deleted during the cleanup")
 
 
-def _merges_of_nobody(
+def _orphaned_attributions(
     repository: Repository, branches: list[Branch], others: list[ObjectInfo], ages: Ages
 ) -> list[ObjectInfo]:
-    """What merges left that no history knows: they failed, or went with their branch."""
+    """Attribution objects of merges that no history has: failed, or deleted with their branch."""
     old = {
         merge: info
         for info in others
@@ -171,18 +172,20 @@ def _merges_of_nobody(
     }
     timelines = []
     for branch in branches if old else ():
-        with skipped_if_deleted(repository, branch):
+        with skip_if_deleted(repository, branch):
             timelines.append(repository.manifest(branch).current().timeline)
-    return [info for merge, info in old.items() if not any(one.knows(merge) for one in timelines)]
+    return [
+        info for merge, info in old.items() if not any(one.contains(merge) for one in timelines)
+    ]
 
 
 def _inert(
     repository: Repository, branches: list[Branch], others: list[ObjectInfo]
 ) -> tuple[dict[str, list[ObjectInfo]], list[ObjectInfo]]:
-    """Datasets that only older formats read than any branch has, and what else there is."""
+    """The objects of datasets that no branch's format reads any more, by path; and the others."""
     formats = []
     for branch in branches:
-        with skipped_if_deleted(repository, branch):
+        with skip_if_deleted(repository, branch):
             formats.append(repository.manifest(branch).current().format)
     oldest = min(formats)
     inert: dict[str, list[ObjectInfo]] = {}
@@ -199,7 +202,7 @@ def _inert(
 def _removed(
     repository: Repository, path: str, infos: list[ObjectInfo], *, confirm: bool
 ) -> Cleaned:
-    """One of them, which goes as a whole."""
+    """Remove one of these datasets entirely."""
     if confirm:
         for info in infos:
             repository.objects.delete(info.path)
@@ -208,50 +211,51 @@ def _removed(
 
 
 def _horizons(
-    repository: Repository, branches: list[Branch], tables: Tables, policy: Policy
+    repository: Repository, branches: list[Branch], tables: Tables, policy: RetentionPolicy
 ) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """The horizon of every branch, by incarnation; by name the commits that newly fall below it,
-    and those that would if no reader could still be at them.
+    """New horizons by branch incarnation; by branch name the number of commits that newly fall
+    below it, and of those that stay for the grace period of readers.
     """
+    grace_s = repository.settings.limits.reader_grace_s
     horizons: dict[str, int] = {}
     given_up: dict[str, int] = {}
     in_grace: dict[str, int] = {}
     for branch in branches:
-        with skipped_if_deleted(repository, branch):
+        with skip_if_deleted(repository, branch):
             state = repository.manifest(branch).current()
             manifest = tables.get(MANIFEST_PATH, {}).get(branch.ref)
             now_us = repository.clock.now_us()
-            horizon = new_horizon(state, policy, manifest, now_us)
+            horizon = new_horizon(state, policy, manifest, now_us, grace_s)
             horizons[branch.incarnation] = horizon
             given_up[branch.name] = _commits_between(state, state.horizon, horizon)
-            wanted = new_horizon(state, policy, None, now_us)
+            wanted = new_horizon(state, policy, None, now_us, grace_s)
             in_grace[branch.name] = _commits_between(state, horizon, wanted)
     return horizons, given_up, {name: count for name, count in in_grace.items() if count}
 
 
 def _commits_between(state: ManifestState, old: int, new: int) -> int:
-    """How many commits fall below a horizon that is raised; the one at it stays."""
+    """The number of commits between two horizons; the commit at the new one stays."""
     track = state.timeline.commits
     return max(max(track.until(new) - 1, 0) - max(track.until(old) - 1, 0), 0)
 
 
-def _state_horizons(
+def _publish_horizons(
     repository: Repository, branches: list[Branch], horizons: dict[str, int]
 ) -> None:
-    """Publish new horizons, and drop marks that nobody can need any more."""
+    """Publish new horizons, and drop expired marks of abandoned writes."""
     before = repository.clock.now_us() - MARK_AGE_US
     for branch in branches:
         if branch.incarnation in horizons:
-            with skipped_if_deleted(repository, branch):
-                _state_horizon(repository, branch, horizons[branch.incarnation], before)
+            with skip_if_deleted(repository, branch):
+                _publish_horizon(repository, branch, horizons[branch.incarnation], before)
 
 
-def _state_horizon(repository: Repository, branch: Branch, horizon: int, before: int) -> None:
+def _publish_horizon(repository: Repository, branch: Branch, horizon: int, before: int) -> None:
     manifest = repository.manifest(branch)
     state = manifest.current()
     if horizon > state.horizon:
         raise_horizon(manifest, branch, horizon)
-    old = [r for r in state.rows(Kind.ABANDONED) if r.metadata.get("at_us", before) < before]
+    old = [r for r in state.rows(RowKind.ABANDONED) if r.metadata.get("at_us", before) < before]
     needed = _marks_in_use(repository, branch) if old else set()
     marks = tuple(row.object_id for row in old if row.object_id not in needed)
     if marks:
@@ -259,7 +263,7 @@ def _state_horizon(repository: Repository, branch: Branch, horizon: int, before:
 
 
 def _marks_in_use(repository: Repository, branch: Branch) -> set[str]:
-    """The marks that still explain why a table moved: its next writer undoes that."""
+    """The marks of abandoned writes whose drift the next writer of the table has to undo."""
     pins = repository.snapshot(branch).pins.values()
     drifts = [find_drift(repository.tables, p.ref) for p in pins if p.owner == branch.incarnation]
     return {f"abandoned:{operation}" for drift in drifts for operation in drift.operations()}
@@ -268,12 +272,12 @@ def _marks_in_use(repository: Repository, branch: Branch) -> set[str]:
 def _drifted(
     repository: Repository, transaction: WriteTransaction, branches: list[Branch]
 ) -> Iterator[str]:
-    """The tables that were changed from outside: what is in use there is not known."""
+    """The paths of tables that another program changed: its files cannot be told apart."""
     pending = transaction.recovery.pending
     for branch in branches:
-        with skipped_if_deleted(repository, branch):
+        with skip_if_deleted(repository, branch):
             for pin in repository.snapshot(branch).pins.values():
-                if uncovered_drift(repository, pending, branch, pin) is not None:
+                if external_drift(repository, pending, branch, pin) is not None:
                     yield pin.ref.path
 
 
@@ -289,13 +293,13 @@ def _ages(repository: Repository, others: list[ObjectInfo]) -> Ages:
 
 
 def _for(ages: Ages, path: str) -> Ages:
-    """Versions of manifests stay for a while, those of types go as soon as the policy says."""
+    """The ages for one table: versions of types have no minimum age, those of manifests do."""
     if path in (MANIFEST_PATH, RECOVERY_AUDIT_PATH):
         return ages
     return replace(ages, versions=datetime.max.replace(tzinfo=UTC))
 
 
-def _beside(
+def _outside_tables(
     repository: Repository,
     others: list[ObjectInfo],
     orphans: list[ObjectInfo],
@@ -303,9 +307,9 @@ def _beside(
     *,
     confirm: bool,
 ) -> Cleaned:
-    """What bulk loads, merges and readers left that are dead."""
+    """Remove the objects of dead bulk loads, merges and readers."""
     now = datetime.fromtimestamp(repository.clock.now_us() / 1_000_000, UTC)
-    dead = set(dead_leases(repository))
+    dead = set(stale_leases(repository))
     by_operation: dict[str, list[ObjectInfo]] = {}
     foreign = 0
     going = [*orphans, *(info for info in others if info.path in dead)]
@@ -332,7 +336,7 @@ def _beside(
 
 
 def _intent_is_dead(repository: Repository, info: ObjectInfo, now: datetime) -> bool:
-    """Whether the one who declared a bulk write is gone: on this host that is known at once."""
+    """Whether the owner of a bulk write is dead; on this host that is known at once."""
     try:
         owner = Owner(**json.loads(repository.objects.get(info.path))["owner"])
     except ObjectNotFound:

@@ -1,9 +1,9 @@
-"""Purging an entity: out of every branch's head first, then out of everything older.
+"""Purges an entity from the heads of all branches first, and then from all older versions.
 
-The order is what keeps others safe. First the entity is deleted, by ordinary commits; then every
-head that still names a file with something of it moves on to files without: from then on no writer
-can build on what holds it. Only then are older versions rewritten under their numbers, while
-nobody is shown them, and the files removed. Whatever is interrupted is finished by purging again.
+The order protects concurrent writers. First the entity is deleted by ordinary commits. Then every
+head that refers to a file with the entity moves to rewritten files, so that no writer can build on
+the old ones. Then older versions are rewritten under their numbers, hidden from readers meanwhile,
+and the files are removed. An interrupted purge is finished by the next one.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any, Final
 
 from omnigraph.catalog.branches.registry import Branch, all_branches
 from omnigraph.catalog.history.attribution import erase_entities
-from omnigraph.catalog.history.purged import Purged, purged_id
+from omnigraph.catalog.history.purged import PurgedTable, purged_id
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import place_of
+from omnigraph.catalog.rows import version_key
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import Conflict, Contention, EntityNotFound, PurgeRefused
 from omnigraph.maintenance.indexes import build_all
 from omnigraph.maintenance.purge_plan import (
     OUT_OF_REACH,
-    Entity,
+    PurgedEntity,
     PurgePlan,
     TablePlan,
-    abandoned,
+    abandoned_files,
     commits_that_mention,
     held_by_readers,
-    ids_by_lifetime,
+    ids_by_incarnation,
     plan_purge,
     tags_touched,
 )
@@ -39,24 +39,24 @@ from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.prepare.committer import Committer, WriteOptions
 from omnigraph.prepare.preparer import writable
 from omnigraph.storage.failpoints import hit
-from omnigraph.storage.lance.files.table_files import file_names, hold
+from omnigraph.storage.lance.files.table_files import file_names, group_by_table
 from omnigraph.storage.lance.staging.compaction import drop_deleted, stage_pieces
-from omnigraph.storage.lance.staging.erasure import Affected
+from omnigraph.storage.lance.staging.erasure import AffectedVersion
 from omnigraph.storage.lance.staging.indexes import stage_drop_indexes, stored_indexes
 from omnigraph.storage.lance.tables import PinnedTable, StagedWrite, TableRef, operation_properties
 from omnigraph.storage.paths import STAGING_PREFIX
 from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteInfo
-from omnigraph.transaction.recovery.operator import Operator
+from omnigraph.transaction.recovery.graph_recovery import GraphRecovery
 from omnigraph.transaction.transaction import WriteTransaction
 
 KIND: Final = "purge"
 ROUNDS_MAX: Final = 20
-"""How often heads are looked at again: each round another writer, or a new branch, was faster."""
+"""Rounds over all heads; another one is needed after a concurrent write or a new branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgedType:
-    """What goes, or went, of one type."""
+    """What a purge removes of one type."""
 
     type_key: str
     versions: int
@@ -78,7 +78,7 @@ class PurgedType:
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """What a purge did, or would do, and what it cannot do."""
+    """What a purge removed, or would remove, and the copies that it cannot reach."""
 
     purge_id: str
     confirmed: bool
@@ -86,7 +86,7 @@ class PurgeReport:
     tags: list[str]
     types: list[PurgedType]
     commits: list[str] = field(default_factory=list)
-    """Commits whose own words mention the id."""
+    """Commits whose message or metadata contains the id."""
     out_of_reach: tuple[str, ...] = OUT_OF_REACH
 
     def to_json(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class EntityPurge:
         self,
         repository: Repository,
         transaction: WriteTransaction,
-        entity: Entity,
+        entity: PurgedEntity,
         actor: str | None = None,
     ) -> None:
         self._repository = repository
@@ -116,15 +116,15 @@ class EntityPurge:
         self._entity = entity
         self._actor = actor
         self._id = new_ulid()
-        self._indexed: dict[str, set[str]] = {}  # branches and types whose indexes went
+        self._indexed: dict[str, set[str]] = {}  # dropped indexes: type keys by branch
 
-    def foretell(self) -> PurgeReport:
-        """What would be done; changes nothing."""
+    def preview(self) -> PurgeReport:
+        """A dry run."""
         return self._report(plan_purge(self._repository, self._entity), confirmed=False)
 
     def run(self) -> PurgeReport:
-        self._require_nobody_writes()
-        self._repository.main.current()  # what others left is in the newest state
+        self._require_no_pending_writes()
+        self._repository.main.current()  # reads the newest state, for ``finish_entity_purges``
         finished = finish_entity_purges(self._repository)
         try:
             plan = plan_purge(self._repository, self._entity)
@@ -135,67 +135,67 @@ class EntityPurge:
         held = held_by_readers(self._repository, plan)
         if held:
             raise PurgeRefused(
-                f"somebody holds a state of the entity: {', '.join(held)}",
+                f"readers hold states that contain the entity: {', '.join(held)}",
                 details={"held": held},
             )
         report = self._report(plan, confirmed=True)
         for table in plan.tables:
-            self._note(plan, table, files=abandoned(self._repository, plan, table))
+            self._note(plan, table, files=abandoned_files(self._repository, plan, table))
         self._clear_heads(plan)
         settled = self._settled_plan()
-        gone, objects = ids_by_lifetime(settled), self._repository.objects
+        gone, objects = ids_by_incarnation(settled), self._repository.objects
         erase_entities(objects, gone)
         hit("erase.before_versions")
         self._rewrite(settled)
-        erase_entities(objects, gone)  # a merge may have looked at old versions meanwhile
+        erase_entities(objects, gone)  # a concurrent merge may have read old versions
         for name, keys in sorted(self._indexed.items()):
             branch = self._repository.branch(name)
             build_all(self._repository, self._transaction, branch, sorted(keys))
         return report
 
-    # -- before anything ---------------------------------------------------------------------------
+    # -- preconditions -----------------------------------------------------------------------------
 
-    def _require_nobody_writes(self) -> None:
-        """What is unfinished may hold the entity where nobody looks for it."""
-        Operator(self._repository, self._transaction.recovery).recover()
+    def _require_no_pending_writes(self) -> None:
+        """Raise while unfinished writes may contain the entity in files that are not searched."""
+        GraphRecovery(self._repository, self._transaction.recovery).recover()
         pending = self._transaction.recovery.pending
         records = [f.path for i in pending.incarnations() for f in pending.of_branch(i)]
         listed = self._repository.objects.list(STAGING_PREFIX)
         staged = [info.path for info in listed if info.path.endswith("/intent.json")]
         if records or staged:
             raise PurgeRefused(
-                f"{len(records) + len(staged)} unfinished writes may hold the entity",
-                remedy="Wait for them, or end what a dead bulk load left with `omnigraph cleanup`; "
-                "then purge again.",
+                f"{len(records) + len(staged)} unfinished writes may contain the entity",
+                remedy="Wait for them, or remove the files of a dead bulk load with "
+                "`omnigraph cleanup`; then purge again.",
                 details={"pending": [*records, *staged]},
             )
 
     # -- heads -------------------------------------------------------------------------------------
 
     def _clear_heads(self, plan: PurgePlan) -> None:
-        """Until no head names a file, or an index, that may hold something of the entity."""
+        """Change heads until none refers to a file or an index that may contain the entity."""
         for _ in range(ROUNDS_MAX):
             branches = list(all_branches(self._repository.main.current()).values())
             steps = [self._clear(plan, branch) for branch in branches]
             if not any(steps):
                 return
         raise Contention(
-            f"other writers were faster {ROUNDS_MAX} times; the purge has not removed any file",
+            f"{ROUNDS_MAX} rounds ended in conflicts with other writers; no file was removed",
         )
 
     def _clear(self, plan: PurgePlan, branch: Branch) -> bool:
-        """One step of one branch; False when there was nothing to do."""
+        """Make one change to the head of a branch; False when there was nothing to do."""
         try:
             type_name = plan.shown_as(self._repository.manifest(branch).current())
             if type_name is not None:
                 self._delete(branch, type_name)
                 return True
-            return self._move_on(plan, branch)
+            return self._rewrite_head(plan, branch)
         except Conflict:
-            return True  # looked at again in the next round
+            return True  # checked again in the next round
 
     def _delete(self, branch: Branch, type_name: str) -> None:
-        """An ordinary commit; what it says must not tell what was purged."""
+        """Delete the entity by an ordinary commit, which must not name it."""
         info = WriteInfo(KIND, self._actor, None, {"purge_id": self._id})
         committer = Committer(self._repository, self._transaction)
         batch = Batch(committer, WriteOptions(branch.name, info), BlobPolicy())
@@ -205,8 +205,8 @@ class EntityPurge:
             batch.delete_edge(type_name, self._entity.id)
         batch.commit()
 
-    def _move_on(self, plan: PurgePlan, branch: Branch) -> bool:
-        """Have a head's tables name other files and no index; adds no commit."""
+    def _rewrite_head(self, plan: PurgePlan, branch: Branch) -> bool:
+        """Publish tables with rewritten files and without indexes; adds no commit."""
         self._transaction.enter(branch)
         operation_id = new_ulid()
         properties = operation_properties(operation_id, KIND)
@@ -228,7 +228,7 @@ class EntityPurge:
         return True
 
     def _needs_more(self, table: TablePlan, ref: TableRef) -> bool:
-        found = table.eraser.look(self._repository.tables.open(ref))
+        found = table.eraser.inspect(self._repository.tables.open(ref))
         return found.touched or found.indexed
 
     def _staged(
@@ -243,7 +243,7 @@ class EntityPurge:
         if indexes:
             self._indexed.setdefault(branch.name, set()).add(key)
             return stage_drop_indexes(own, indexes, properties)
-        touched = table.eraser.look(own).fragments
+        touched = table.eraser.inspect(own).fragments
         return stage_pieces(own, drop_deleted(own, only=touched), properties)
 
     def _settled_plan(self) -> PurgePlan:
@@ -252,11 +252,11 @@ class EntityPurge:
         busy = {heads[o.ref] for t in plan.tables for o in t.affected if o.ref in heads}
         if busy:
             raise Contention(
-                f"branch {sorted(busy)[0]} came to hold the entity again; no file was removed"
+                f"the entity was written to branch {sorted(busy)[0]} again; no file was removed"
             )
         return plan
 
-    # -- everything older --------------------------------------------------------------------------
+    # -- older versions ----------------------------------------------------------------------------
 
     def _rewrite(self, plan: PurgePlan) -> None:
         heads = plan.heads()
@@ -268,16 +268,16 @@ class EntityPurge:
             bare = [r for r in table.indexed if r not in heads]
             for ref in bare:
                 if ref not in {one.ref for one in table.affected}:
-                    nothing = Affected(ref, (), 0, indexed=True, has_blobs=False)
+                    nothing = AffectedVersion(ref, (), 0, indexed=True, has_blobs=False)
                     table.eraser.erase(self._repository.tables.open(ref), nothing)
-            self._repository.tables.forget(table.path)
+            self._repository.tables.evict(table.path)
             hit("erase.after_versions")
             if not finish_entity_purge(self._repository, table.path):
                 raise Contention(
-                    "another writer brought files of the entity back; no file was removed"
+                    "another writer published files with the entity again; no file was removed"
                 )
 
-    def _erase(self, table: TablePlan, affected: Affected) -> None:
+    def _erase(self, table: TablePlan, affected: AffectedVersion) -> None:
         if affected.has_blobs:
             stored = table.eraser.stored[affected.ref.branch]
             self._repository.objects.delete(stored.versions[affected.ref.version].path)
@@ -288,12 +288,12 @@ class EntityPurge:
         self,
         plan: PurgePlan,
         table: TablePlan,
-        affected: Sequence[Affected] = (),
+        affected: Sequence[AffectedVersion] = (),
         files: Collection[str] = (),
     ) -> None:
-        """Tell every branch which versions are not to be read from now on, and what will go."""
-        given_up = [place_of(one.ref) for one in affected if one.has_blobs]
-        rewritten = [place_of(o.ref) for o in affected if o.live and not o.has_blobs]
+        """Publish to every branch the versions that must not be read, and the files to remove."""
+        given_up = [version_key(one.ref) for one in affected if one.has_blobs]
+        rewritten = [version_key(o.ref) for o in affected if o.live and not o.has_blobs]
         for one in plan.branches:
             manifest = self._repository.manifest(one.branch)
             before = _noted(manifest.current(), table.path)
@@ -325,10 +325,10 @@ class EntityPurge:
 
 
 def finish_entity_purges(repository: Repository) -> bool:
-    """Finish what interrupted purges left but for the last step; whether there was anything.
+    """Finish the last step of interrupted purges; whether there was any.
 
-    Looks at the state that was seen last: whoever opens a graph has just seen the newest. Safe
-    beside a purge that is going on: what no version names any more is nobody's.
+    Reads the warm state of main, which an open has just refreshed. Safe during a running purge:
+    only files that no version names are removed.
     """
     main = repository.main.warm()
     left = [table.path for table in main.purged.tables.values() if table.files]
@@ -337,18 +337,18 @@ def finish_entity_purges(repository: Repository) -> bool:
 
 
 def finish_entity_purge(repository: Repository, path: str) -> bool:
-    """Remove the files that a purge noted and say that it is done; False while any is in use."""
+    """Remove the files that a purge recorded, and mark it as done; False while any is in use."""
     branches = list(all_branches(repository.main.current()).values())
     notes = {b: _noted(repository.manifest(b).current(), path) for b in branches}
     files = {name for noted in notes.values() for name in noted.files}
-    stored = hold(repository.objects.list(path))[0].get(path, {})
+    stored = group_by_table(repository.objects.list(path))[0].get(path, {})
     rows: dict[str, int] = {}
     for holdings in stored.values():
         for version in holdings.versions:
             table = repository.tables.open(holdings.ref(version))
             if files & file_names(table):
                 return False
-            rows[place_of(table.ref)] = table.rows
+            rows[version_key(table.ref)] = table.rows
     for holdings in stored.values():
         for name in files & holdings.files.keys():
             for info in holdings.files[name]:
@@ -361,6 +361,6 @@ def finish_entity_purge(repository: Repository, path: str) -> bool:
     return True
 
 
-def _noted(state: ManifestState, path: str) -> Purged:
+def _noted(state: ManifestState, path: str) -> PurgedTable:
     row = state.row(purged_id(path))
-    return Purged(path) if row is None else Purged.from_row(row)
+    return PurgedTable(path) if row is None else PurgedTable.from_row(row)

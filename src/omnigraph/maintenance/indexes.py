@@ -1,8 +1,8 @@
-"""Indexes: which ones a schema asks for, what there is of them, building and dropping.
+"""Indexes of a branch: which ones the schema declares, their state, build and drop.
 
-All indexes of a branch are built in one publish that adds no graph commit. Building changes how
-long things take, never what they answer. A type that a branch has not written itself is read
-through its parent's indexes and left alone.
+All indexes of a branch are built in one publish without a graph commit. An index changes the speed
+of a query, never its answer. A type without a table of the branch's own is read through the
+indexes of the parent branch and skipped.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from omnigraph.catalog.schemas import load_schema
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import InvalidInput, TypeNotFound
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.maintenance.publish import Together, own_keys, publish_together
+from omnigraph.maintenance.publish import MaintenancePublisher, PublishReport
 from omnigraph.storage.lance.staging.indexes import (
     VECTOR_INDEX,
     Build,
     BuiltIndex,
     IndexSpec,
-    build_here,
+    build_in_process,
     build_indexes,
     has_options,
     stage_built,
@@ -45,7 +45,7 @@ NO_VECTORS: Final = "no vector has a value yet"
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """One index: what it is on, and how much of its type it covers."""
+    """One index: its property, its state and the rows it covers."""
 
     type_key: str
     property: str
@@ -69,10 +69,10 @@ class IndexReport:
         }
 
 
-def wanted_indexes(kind: NodeType | EdgeType) -> tuple[IndexSpec, ...]:
-    """The indexes of a type: ids and ends always, then what is declared, property by property.
+def declared_indexes(kind: NodeType | EdgeType) -> tuple[IndexSpec, ...]:
+    """The indexes of a type: ids and edge ends always, then the declared properties.
 
-    A declaration of several properties gives each of them its index: Lance combines them.
+    A declaration of several properties gives each its own index, which Lance combines.
     """
     found = [IndexSpec(name, "BTREE") for name in kind.system_columns]
     declared = {name for columns in (*kind.indexes, *kind.unique) for name in columns}
@@ -93,12 +93,12 @@ def _property_indexes(kind: NodeType | EdgeType, name: str) -> Iterator[IndexSpe
             yield IndexSpec(name, "INVERTED", (("with_position", True),))
 
 
-@dataclass(slots=True)
-class Indexing:
-    """Builds the wanted indexes of a branch's types; what is built is kept between attempts."""
+@dataclass(frozen=True, slots=True)
+class StageIndexBuild:
+    """Stages the index builds of types; valid segments are reused by the next attempt."""
 
     schema: AcceptedSchema
-    build: Build = build_here
+    build: Build = build_in_process
     _built: dict[str, list[BuiltIndex]] = field(default_factory=dict)
 
     def __call__(
@@ -107,8 +107,8 @@ class Indexing:
         known = [built for built in self._built.get(key, ()) if built.holds_for(table)]
         specs = [
             spec
-            for spec in wanted_indexes(self.schema.type(key))
-            # A change of the schema may have come between, and taken the column away.
+            for spec in declared_indexes(self.schema.type(key))
+            # A concurrent schema change may have dropped the column.
             if spec.column in table.schema.names
             and index_state(table, spec) in ("missing", "behind")
         ]
@@ -118,16 +118,17 @@ class Indexing:
         return stage_built(table, self._built[key], properties)
 
 
-def bring_up_to_date(
+def update_indexes(
     repository: Repository,
     transaction: WriteTransaction,
     branch: Branch,
-    build: Build = build_here,
+    build: Build = build_in_process,
 ) -> list[IndexReport]:
-    """Build what is missing or does not cover every row, as one publish."""
+    """Build the indexes that are missing or do not cover every row, as one publish."""
     transaction.enter(branch)
+    publisher = MaintenancePublisher(repository, transaction, branch)
     before = {(r.type_key, r.property, r.kind): r for r in list_indexes(repository, branch)}
-    done = build_all(repository, transaction, branch, own_keys(repository, branch), build)
+    done = build_all(repository, transaction, branch, publisher.own_types(), build)
     return [
         _after(before.get((now.type_key, now.property, now.kind)), now, done)
         for now in list_indexes(repository, branch)
@@ -140,11 +141,11 @@ def build_all(
     transaction: WriteTransaction,
     branch: Branch,
     keys: Collection[str],
-    build: Build = build_here,
-) -> Together:
-    """The building itself: one publish, prepared again when a writer was faster."""
-    stage = Indexing(_schema(repository, branch), build)
-    return publish_together(repository, transaction, branch, INFO, keys, stage)
+    build: Build = build_in_process,
+) -> PublishReport:
+    """Build the declared indexes of these types and publish them."""
+    publisher = MaintenancePublisher(repository, transaction, branch)
+    return publisher.publish(INFO, keys, StageIndexBuild(_schema(repository, branch), build))
 
 
 def list_indexes(repository: Repository, branch: Branch) -> list[IndexReport]:
@@ -156,7 +157,7 @@ def list_indexes(repository: Repository, branch: Branch) -> list[IndexReport]:
         pin = snapshot.pin(kind.key)
         table = repository.tables.open(pin.ref)
         own = pin.owner == branch.incarnation
-        wanted = wanted_indexes(kind)
+        wanted = declared_indexes(kind)
         for spec in wanted:
             state = index_state(table, spec) if own else "inherited"
             found.append(_report(kind.key, table, spec, state))
@@ -175,7 +176,7 @@ def drop_indexes(
     type_key: str,
     property: str | None,
 ) -> list[IndexReport]:
-    """Remove the stored indexes of a type, or of one of its properties; returns what is gone."""
+    """Drop the stored indexes of a type, or of one of its properties; returns those."""
     known = [r for r in list_indexes(repository, branch) if r.type_key == type_key]
     if not known:
         raise TypeNotFound(f"there is no type {type_key!r}", details={"type_key": type_key})
@@ -183,24 +184,25 @@ def drop_indexes(
     if not chosen:
         what = type_key if property is None else f"{type_key}.{property}"
         raise InvalidInput(
-            f"{what} has no index to drop", remedy="See `omnigraph index list` for what there is."
+            f"{what} has no index to drop", remedy="List the indexes with `omnigraph index list`."
         )
     if any(r.state == "inherited" for r in chosen):
         raise InvalidInput(
             f"{type_key} on {branch.name!r} is read through the indexes of the parent branch",
-            remedy="Drop them on the branch that has them.",
+            remedy="Drop them on the parent branch.",
         )
     names = {IndexSpec(r.property, r.kind).name for r in chosen}
 
     def stage(key: str, table: PinnedTable, properties: Mapping[str, str]) -> StagedWrite | None:
         return stage_drop_indexes(table, names, properties)
 
-    publish_together(repository, transaction, branch, DROP, [type_key], stage)
+    publisher = MaintenancePublisher(repository, transaction, branch)
+    publisher.publish(DROP, [type_key], stage)
     return chosen
 
 
 def index_state(table: PinnedTable, spec: IndexSpec) -> IndexState:
-    """How an index of this branch's own table stands."""
+    """The state of an index of the branch's own table."""
     if not table.rows:
         return "empty"
     covered = {f for part in stored_indexes(table).get(spec.name, ()) for f in part.live}
@@ -219,8 +221,8 @@ def _report(key: str, table: PinnedTable, spec: IndexSpec, state: IndexState) ->
     return IndexReport(key, spec.column, spec.kind, state, table.rows, rows, len(parts), size)
 
 
-def _after(before: IndexReport | None, now: IndexReport, done: Together) -> IndexReport:
-    """An index as the one who asked for it wants to hear of it."""
+def _after(before: IndexReport | None, now: IndexReport, done: PublishReport) -> IndexReport:
+    """An index after a build: ``built`` or ``busy`` where that says more than its state."""
     if now.type_key in done.skipped and now.state in ("missing", "behind"):
         return replace(now, state="busy")
     was = None if before is None else before.state

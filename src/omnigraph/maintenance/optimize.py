@@ -1,9 +1,9 @@
-"""``optimize``: a branch's files as they should be, without changing anything that it says.
+"""``optimize``: compacts the tables of a branch and brings their indexes up to date.
 
-A publish puts compacted files into place, another one brings the indexes up to date; neither adds
-a graph commit. Lance joins only files that the same indexes cover, so there is a second round when
-the first one has evened that out. Tables are rewritten in pieces of bounded size; when a writer was
-faster, pieces whose rows it did not touch are kept. History is never removed here.
+Compaction and index build are published separately, without a graph commit, and change no answer.
+Lance compacts only fragments that the same indexes cover, so a second round follows the first index
+build. Tables are rewritten in pieces of bounded size; after an optimistic conflict, pieces whose
+rows did not change are reused. History is never removed here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.maintenance.indexes import NO_VECTORS, build_all, list_indexes
-from omnigraph.maintenance.publish import Together, own_keys, publish_together
+from omnigraph.maintenance.publish import MaintenancePublisher, PublishReport
 from omnigraph.storage.lance.staging.compaction import Piece, rewrite_pieces, stage_pieces
 from omnigraph.storage.lance.tables import PinnedTable, StagedWrite
 from omnigraph.transaction.prepared import WriteInfo
@@ -27,7 +27,7 @@ Rewrite = Callable[[PinnedTable], list[Piece]]
 
 INFO: Final = WriteInfo("optimize", makes_commit=False)
 ROUNDS_MAX: Final = 3
-"""Two are enough on a quiet graph; on a busy one there is always something more to do."""
+"""Two are enough without concurrent writers; with them there is always more to compact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,10 @@ class Optimized:
     committed: bool = False
     skipped: str | None = None
     published_version: int | None = None
-    head_version: int | None = None  # only of a type that was skipped
-    pending_indexes: tuple[tuple[str, str], ...] = ()  # properties and reasons
+    head_version: int | None = None
+    """The newest version of a table that was skipped because of drift."""
+    pending_indexes: tuple[tuple[str, str], ...] = ()
+    """Properties whose index cannot be built yet, with the reason."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,9 +60,9 @@ class Optimized:
         }
 
 
-@dataclass(slots=True)
-class Compacting:
-    """Compacts types; pieces are kept between attempts, while they are good."""
+@dataclass(frozen=True, slots=True)
+class StageCompaction:
+    """Stages the compaction of types; valid pieces are reused by the next attempt."""
 
     rewrite: Rewrite = rewrite_pieces
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
@@ -75,44 +77,30 @@ class Compacting:
         return stage_pieces(table, kept, properties)
 
 
-@dataclass(slots=True)
-class _Done:
-    """What the rounds did, by type key."""
-
-    removed: Counter[str] = field(default_factory=Counter)
-    added: Counter[str] = field(default_factory=Counter)
-    committed: set[str] = field(default_factory=set)
-    skipped: dict[str, str] = field(default_factory=dict)
-    heads: dict[str, int] = field(default_factory=dict)
-
-    def note(self, together: Together) -> None:
-        self.committed |= together.published.keys()
-        self.skipped |= together.skipped
-        self.heads |= together.heads
-
-
 def optimize(
     repository: Repository,
     transaction: WriteTransaction,
     branch: Branch,
     rewrite: Rewrite = rewrite_pieces,
 ) -> list[Optimized]:
-    """Compact and index every type that the branch has of its own.
+    """Compact and index every type that the branch has its own table of.
 
-    ``rewrite`` writes the new files of a table, here or elsewhere; nothing refers to them yet.
+    ``rewrite`` writes the compacted files of a table, in process or on executors.
     """
     transaction.enter(branch)
-    keys = own_keys(repository, branch)
-    done = _Done()
+    publisher = MaintenancePublisher(repository, transaction, branch)
+    keys = publisher.own_types()
+    done = PublishReport()
+    removed: Counter[str] = Counter()
+    added: Counter[str] = Counter()
     for _ in range(ROUNDS_MAX):
-        stage = Compacting(rewrite)
+        stage = StageCompaction(rewrite)
         left = [key for key in keys if key not in done.skipped]
-        compacted = publish_together(repository, transaction, branch, INFO, left, stage)
-        done.note(compacted)
+        compacted = publisher.publish(INFO, left, stage)
         for key in compacted.published:
-            done.removed[key] += sum(len(piece.old) for piece in stage.pieces[key])
-            done.added[key] += sum(len(piece.new) for piece in stage.pieces[key])
-        done.note(build_all(repository, transaction, branch, left))
+            removed[key] += sum(len(piece.old) for piece in stage.pieces[key])
+            added[key] += sum(len(piece.new) for piece in stage.pieces[key])
+        done = done | compacted | build_all(repository, transaction, branch, left)
         if not compacted.published:
             break
     pending: dict[str, list[tuple[str, str]]] = {}
@@ -123,16 +111,16 @@ def optimize(
     types = [
         Optimized(
             key,
-            done.removed[key],
-            done.added[key],
-            key in done.committed,
+            removed[key],
+            added[key],
+            key in done.published,
             done.skipped.get(key),
             pins[key].ref.version if key in pins else None,
-            done.heads.get(key),
+            done.newest_versions.get(key),
             tuple(pending.get(key, ())),
         )
         for key in keys
     ]
-    # The manifest folds itself as part of publishing; it is named because it is a table, too.
+    # A publish compacts the manifest; it is listed because it is a table, too.
     version = repository.manifest(branch).current().version
     return [*types, Optimized(MANIFEST_PATH, published_version=version)]

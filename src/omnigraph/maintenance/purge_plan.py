@@ -1,7 +1,7 @@
-"""What purging an entity means for a graph: decided by looking only, so that it can be foretold.
+"""The plan of an entity purge: a pure function of the stored state, so that a dry run can show it.
 
-An entity is looked for in every version that the store has of the tables it ever was in, published
-or not, on every physical branch, among deleted rows too. A node takes its edges with it.
+The entity is searched in every stored version of the tables of its type, published or not, on every
+physical branch, deleted rows included. Purging a node purges its edges, too.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from omnigraph.catalog.branches.tags import all_tags
 from omnigraph.catalog.history.commits import iterate_commits, pins_at
 from omnigraph.catalog.history.timeline import Track
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import Kind, ref_at
+from omnigraph.catalog.rows import RowKind, parse_version_key
 from omnigraph.catalog.state import ManifestState
-from omnigraph.constraints.edges import incident
+from omnigraph.constraints.edge_checks import incident
 from omnigraph.errors import EntityNotFound, TypeNotFound
 from omnigraph.lang.schema import AcceptedSchema
-from omnigraph.maintenance.retention import BranchState, seen_states
-from omnigraph.storage.lance.files.table_files import Tables, file_names, hold
+from omnigraph.maintenance.retention import BranchState, branch_states
+from omnigraph.storage.lance.files.table_files import Tables, file_names, group_by_table
 from omnigraph.storage.lance.lookup import membership
-from omnigraph.storage.lance.staging.erasure import Affected, Eraser, Erasure
+from omnigraph.storage.lance.staging.erasure import AffectedVersion, Eraser, Erasure
 from omnigraph.storage.lance.tables import TableRef
-from omnigraph.transaction.reader_leases import held_versions
+from omnigraph.transaction.reader_leases import leased_versions
 
 OUT_OF_REACH: Final = (
     "backups, clones and exports, and the files it was loaded from",
     "snapshots and old object versions that the storage system keeps by itself",
     "the memory of other processes, until they read something else or end",
     "what other machines keep of searched texts below their OMNIGRAPH_CACHE_DIR",
-    "messages, actors and metadata of commits, which nobody rewrites",
+    "messages, actors and metadata of commits, which are never rewritten",
     "checksums of removed ids that history keeps, 32 bits each",
     "copies of its values in other entities",
 )
-"""What no purge can remove. Said with every purge, so that nobody takes it for done."""
+"""Copies that no purge can remove; every purge report lists them."""
 
 
 UNNAMED_AGE: Final = timedelta(hours=1)
-"""No write stages for longer than this without an intent, which a purge waits for."""
+"""No write without an intent stages for longer; a purge is refused while an intent exists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
-    """What is to be purged."""
+class PurgedEntity:
+    """The entity to purge."""
 
     kind: str
     type_name: str
@@ -62,19 +62,22 @@ class Entity:
 
 @dataclass(slots=True)
 class TablePlan:
-    """One table, with all versions of it that hold something of the entity."""
+    """One table, with its versions that contain the entity."""
 
     path: str
     key: str
-    lifetime: str
+    incarnation: str
     eraser: Eraser
-    affected: list[Affected] = field(default_factory=list)
-    indexed: list[TableRef] = field(default_factory=list)  # versions that name an index
-    names: set[str] = field(default_factory=set)  # of files that hold something of it
-    indexes: set[str] = field(default_factory=set)  # of files of indexes, which may, too
+    affected: list[AffectedVersion] = field(default_factory=list)
+    indexed: list[TableRef] = field(default_factory=list)
+    """Versions with indexes."""
+    names: set[str] = field(default_factory=set)
+    """Names of files that contain the entity."""
+    indexes: set[str] = field(default_factory=set)
+    """Names of index files, which may contain it."""
     unnamed: set[str] = field(default_factory=set)
-    """Files that no version names and that may hold it: of writes that are not done, or never
-    were; files of rows are looked into, those of indexes cannot be."""
+    """Names of files that no version names, of running or failed writes: data files that contain
+    the entity, and all index files."""
 
     @property
     def is_touched(self) -> bool:
@@ -91,53 +94,53 @@ class TablePlan:
         )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PurgePlan:
-    """Everything that a purge has to do."""
+    """The tables and branches that a purge has to change."""
 
-    entity: Entity
+    entity: PurgedEntity
     branches: list[BranchState]
     tables: list[TablePlan]
 
     def heads(self) -> dict[TableRef, str]:
-        """The versions that the heads show, and a branch that does."""
+        """The table versions of all heads, each with the name of a branch."""
         return {pin.ref: b.branch.name for b in self.branches for pin in b.state.pins.values()}
 
     def heads_of(self, table: TablePlan) -> list[TableRef]:
         return [ref for ref in self.heads() if ref.path == table.path]
 
     def live_on(self) -> list[str]:
-        """The branches whose heads show the entity."""
+        """The names of the branches whose heads have the entity."""
         names = (one.branch.name for one in self.branches if self.shown_as(one.state))
         return sorted(names)
 
     def shown_as(self, state: ManifestState) -> str | None:
-        """What the entity's type is called at a head that shows it; None where it does not."""
+        """The name of the entity's type in a head that has the entity; None otherwise."""
         for table in self.tables:
             for pin in state.pins.values():
                 mine = pin.ref.path == table.path and pin.key.startswith(self.entity.kind)
-                if mine and table.eraser.look(table.eraser.store.open(pin.ref)).live:
+                if mine and table.eraser.inspect(table.eraser.store.open(pin.ref)).live:
                     return pin.key.partition(":")[2]
         return None
 
 
-def plan_purge(repository: Repository, entity: Entity) -> PurgePlan:
-    """Look for an entity everywhere; refuses one that never was."""
-    branches = seen_states(repository)
-    stored, _ = hold(repository.objects.list())
+def plan_purge(repository: Repository, entity: PurgedEntity) -> PurgePlan:
+    """Find all versions that contain an entity; raises ``EntityNotFound`` if there are none."""
+    branches = branch_states(repository)
+    stored, _ = group_by_table(repository.objects.list())
     tables = list(_tables(repository, branches, entity, stored))
     if not any(table.is_touched for table in tables):
         raise EntityNotFound(
-            f"no state of this graph holds a {entity.kind} of type {entity.type_name} with this id",
+            f"no state of this graph has a {entity.kind} of type {entity.type_name} with this id",
             details={"type_name": entity.type_name, "id": entity.id},
         )
     return PurgePlan(entity, branches, [table for table in tables if table.is_touched])
 
 
 def held_by_readers(repository: Repository, plan: PurgePlan) -> list[str]:
-    """The commits that somebody holds (``Graph.hold``) and whose states hold the entity."""
+    """The states with a reader lease that contain the entity."""
     touched = {one.ref for table in plan.tables for one in table.affected}
-    held = held_versions(repository)
+    held = leased_versions(repository)
     found = []
     for one in plan.branches:
         for version in sorted(held.get(one.branch.incarnation, ())):
@@ -147,8 +150,8 @@ def held_by_readers(repository: Repository, plan: PurgePlan) -> list[str]:
     return found
 
 
-def ids_by_lifetime(plan: PurgePlan) -> dict[str, set[str]]:
-    """The ids of what goes, by lifetime of the type: the entity, and with a node its edges."""
+def ids_by_incarnation(plan: PurgePlan) -> dict[str, set[str]]:
+    """The purged ids, by type incarnation: the entity, and the edges of a node."""
     found: dict[str, set[str]] = {}
     for table in plan.tables:
         one = pa.array([plan.entity.id])
@@ -156,12 +159,12 @@ def ids_by_lifetime(plan: PurgePlan) -> dict[str, set[str]]:
         condition = " OR ".join(membership(column, one) or "" for column in columns)
         for affected in (a for a in table.affected if a.live):
             rows = table.eraser.store.open(affected.ref).scan(["id"], condition)
-            found.setdefault(table.lifetime, set()).update(rows["id"].to_pylist())
+            found.setdefault(table.incarnation, set()).update(rows["id"].to_pylist())
     return found
 
 
 def tags_touched(plan: PurgePlan) -> list[str]:
-    """The tags whose states showed the entity."""
+    """The tags whose states have the entity."""
     live = {one.ref for table in plan.tables for one in table.affected if one.live}
     by_incarnation = {one.branch.incarnation: one.state for one in plan.branches}
     found = []
@@ -176,7 +179,7 @@ def tags_touched(plan: PurgePlan) -> list[str]:
 
 
 def commits_that_mention(plan: PurgePlan) -> list[str]:
-    """Commits whose message or metadata has the id in it: these nobody rewrites."""
+    """Commits whose message or metadata contains the id; they are not rewritten."""
     wanted = plan.entity.id
     return sorted(
         {
@@ -189,31 +192,34 @@ def commits_that_mention(plan: PurgePlan) -> list[str]:
 
 
 def _tables(
-    repository: Repository, branches: list[BranchState], entity: Entity, stored: Tables
+    repository: Repository, branches: list[BranchState], entity: PurgedEntity, stored: Tables
 ) -> Iterator[TablePlan]:
     columns = _columns(branches, entity)
     paths: dict[str, tuple[str, set[str]]] = {}
-    lifetimes: dict[str, str] = {}
+    incarnations: dict[str, str] = {}
     for one in branches:
         for key, wanted in columns.items():
             track = one.state.timeline.types.get(key, Track())
-            rows = {ref_at(n).path: row for n, row in zip(track.names, track.rows, strict=True)}
+            rows = {
+                parse_version_key(n).path: row
+                for n, row in zip(track.names, track.rows, strict=True)
+            }
             for pin in one.state.timeline.read_pins(list(rows.values())).values():
                 paths.setdefault(pin.ref.path, (key, set()))[1].update(wanted)
-                lifetimes[pin.ref.path] = pin.incarnation
+                incarnations[pin.ref.path] = pin.incarnation
     for path, (key, wanted) in sorted(paths.items()):
         erasure = Erasure(tuple(sorted(wanted)), _doomed(entity.id))
         eraser = Eraser(repository.tables, repository.objects, erasure, stored.get(path, {}))
-        yield look_through(repository, TablePlan(path, key, lifetimes[path], eraser))
+        yield _scan_versions(repository, TablePlan(path, key, incarnations[path], eraser))
 
 
-def look_through(repository: Repository, table: TablePlan) -> TablePlan:
-    """Look into every version of a table that the store has."""
+def _scan_versions(repository: Repository, table: TablePlan) -> TablePlan:
+    """Search every stored version of a table, and the files that no version names."""
     named: set[str] = set()
     for holdings in table.eraser.stored.values():
         for version in sorted(holdings.versions):
             opened = repository.tables.open(holdings.ref(version))
-            found = table.eraser.look(opened)
+            found = table.eraser.inspect(opened)
             named |= (names := file_names(opened))
             if found.touched:
                 table.affected.append(found)
@@ -231,13 +237,13 @@ def look_through(repository: Repository, table: TablePlan) -> TablePlan:
     return table
 
 
-def abandoned(repository: Repository, plan: PurgePlan, table: TablePlan) -> set[str]:
-    """Of the files that no version names, those that nobody can be going to name afterwards.
+def abandoned_files(repository: Repository, plan: PurgePlan, table: TablePlan) -> set[str]:
+    """The files that no version names and no running write can publish any more.
 
-    Whoever staged them for a head that the purge moves on is refused; on a table that it does not
-    move, whatever is young may be somebody's work.
+    If the purge moves the head of the table, a write that staged them is refused. Otherwise young
+    files may belong to a running write.
     """
-    looks = [table.eraser.look(repository.tables.open(ref)) for ref in plan.heads_of(table)]
+    looks = [table.eraser.inspect(repository.tables.open(ref)) for ref in plan.heads_of(table)]
     moves = any(found.touched or found.indexed for found in looks)
     before = datetime.now(UTC) - UNNAMED_AGE
     return {
@@ -248,8 +254,8 @@ def abandoned(repository: Repository, plan: PurgePlan, table: TablePlan) -> set[
     }
 
 
-def _columns(branches: list[BranchState], entity: Entity) -> Mapping[str, set[str]]:
-    """The types that may hold something of an entity, under every name they ever had here."""
+def _columns(branches: list[BranchState], entity: PurgedEntity) -> Mapping[str, set[str]]:
+    """The columns that may contain the id of the entity, by type key, under all past names."""
     found: dict[str, set[str]] = {}
     for schema in _schemas(branches):
         owner = next((t for t in schema.types() if t.key == entity.key), None)
@@ -271,7 +277,7 @@ def _columns(branches: list[BranchState], entity: Entity) -> Mapping[str, set[st
 
 
 def _schemas(branches: list[BranchState]) -> list[AcceptedSchema]:
-    rows = {row.object_id: row for one in branches for row in one.state.rows(Kind.SCHEMA)}
+    rows = {row.object_id: row for one in branches for row in one.state.rows(RowKind.SCHEMA)}
     return [AcceptedSchema.from_json(dict(row.metadata)) for row in rows.values()]
 
 

@@ -1,39 +1,35 @@
-"""Which states of a graph must stay: decided by looking only, so that it can also be foretold.
+"""Retention: which states of a graph must stay. A pure function of the stored state, for dry runs.
 
-A branch keeps its newest commits, as many or as young as the policy says, its head in any case; and
-every state that a tag, another branch, a merge to come, an unfinished write or a reader holds.
+A branch keeps its head, its newest commits by number or age, and every state that a tag, another
+branch, a future merge (as its merge base), an unfinished write or a reader needs.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from omnigraph.catalog.branches.deleted import deletion_noticed, skipped_if_deleted
+from omnigraph.catalog.branches.concurrent_deletion import deletion_checked, skip_if_deleted
 from omnigraph.catalog.branches.registry import MAIN_BRANCH, Branch, all_branches
 from omnigraph.catalog.history import commits as history
 from omnigraph.catalog.history.ancestry import load_ancestry
 from omnigraph.catalog.history.horizon import kept_version, protected_versions
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import MANIFEST_PATH, ref_at
+from omnigraph.catalog.rows import MANIFEST_PATH, parse_version_key
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import InvalidInput
-from omnigraph.storage.lance.files.table_files import Holdings
+from omnigraph.storage.lance.files.table_files import BranchObjects
 from omnigraph.storage.lance.tables import TableRef
-from omnigraph.transaction.reader_leases import held_versions
+from omnigraph.transaction.reader_leases import leased_versions
 from omnigraph.transaction.recovery.pending import PendingRecords
 
-READER_GRACE_S: Final = 3_600.0
-READER_GRACE_VARIABLE: Final = "OMNIGRAPH_READER_GRACE_SECONDS"
-"""A state may be read for this long after a newer one took its place, without a lease."""
 _MICROSECONDS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What to keep of every branch: its newest commits by number, by age, or what is more."""
+class RetentionPolicy:
+    """The newest commits that every branch keeps: by number, by age, or the larger of both."""
 
     keep: int | None = None
     older_than_s: int | None = None
@@ -41,43 +37,41 @@ class Policy:
     def __post_init__(self) -> None:
         if self.keep is None and self.older_than_s is None:
             raise InvalidInput(
-                "cleanup needs to know what to keep",
-                remedy="Say how many commits to keep, from which age on they may go, or both.",
+                "cleanup needs a retention policy",
+                remedy="Give the number of commits to keep, the age of commits to remove, or both.",
             )
         if (self.keep or 0) < 0 or (self.older_than_s or 0) < 0:
-            raise InvalidInput("a negative number of commits or seconds cannot be kept")
+            raise InvalidInput("the number of commits and the age must not be negative")
 
 
 @dataclass(slots=True)
-class Kept:
-    """Every version of every table that must stay, by path and physical branch."""
+class KeptStates:
+    """The versions of tables that must stay, by path and physical branch."""
 
     versions: dict[str, dict[str | None, set[int]]] = field(default_factory=dict)
-    published: set[TableRef] = field(default_factory=set)  # versions that some branch has stated
-    keys: dict[str, str] = field(default_factory=dict)  # type keys by path
+    published: set[TableRef] = field(default_factory=set)
+    """Versions that some branch has published."""
+    keys: dict[str, str] = field(default_factory=dict)
+    """Type keys by path."""
 
     def add(self, ref: TableRef) -> None:
         self.versions.setdefault(ref.path, {}).setdefault(ref.branch, set()).add(ref.version)
 
-    def of(self, holdings: Holdings) -> set[int]:
+    def of(self, holdings: BranchObjects) -> set[int]:
         return self.versions.get(holdings.path, {}).get(holdings.branch, set())
 
 
-def reader_grace_seconds() -> float:
-    text = os.environ.get(READER_GRACE_VARIABLE)
-    try:
-        value = READER_GRACE_S if text is None else float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 10**9:
-        raise InvalidInput(f"{READER_GRACE_VARIABLE} is {text!r}; it must be a number of seconds")
-    return value
-
-
 def new_horizon(
-    state: ManifestState, policy: Policy, manifest: Holdings | None, now_us: int
+    state: ManifestState,
+    policy: RetentionPolicy,
+    manifest: BranchObjects | None,
+    now_us: int,
+    reader_grace_s: float,
 ) -> int:
-    """The manifest version below which the policy gives a branch's states up."""
+    """The manifest version below which the policy removes the states of a branch.
+
+    A state may be read, without a lease, for ``reader_grace_s`` after a newer one replaced it.
+    """
     commits = history.list_commits(state)[::-1]
     last = len(commits) - 1
     first_kept = last if policy.keep is None else min(last, max(0, len(commits) - policy.keep))
@@ -88,55 +82,55 @@ def new_horizon(
     horizon = state.version
     if first_kept < last:
         horizon = (commits[first_kept + 1].manifest_version or 1) - 1
-    return max(state.horizon, min(horizon, _read_by_somebody(state, manifest, now_us)))
+    since_us = now_us - reader_grace_s * _MICROSECONDS
+    return max(state.horizon, min(horizon, _oldest_in_grace(state, manifest, since_us)))
 
 
-def _read_by_somebody(state: ManifestState, manifest: Holdings | None, now_us: int) -> int:
-    """The oldest version that was the newest one within the grace of readers."""
-    since = now_us - reader_grace_seconds() * _MICROSECONDS
+def _oldest_in_grace(state: ManifestState, manifest: BranchObjects | None, since_us: float) -> int:
+    """The oldest version that was the newest one within the grace period of readers."""
     known = {} if manifest is None else manifest.versions
     young = [
         version
         for version, info in known.items()
-        if version <= state.version and info.modified.timestamp() * _MICROSECONDS > since
+        if version <= state.version and info.modified.timestamp() * _MICROSECONDS > since_us
     ]
     return max(min(young) - 1, 1) if young else state.version
 
 
 @dataclass(frozen=True, slots=True)
 class BranchState:
-    """A branch as it was seen, and the horizon that counts for it."""
+    """The state of a branch, and its horizon."""
 
     branch: Branch
     state: ManifestState
     horizon: int
 
 
-def seen_states(
+def branch_states(
     repository: Repository, horizons: Mapping[str, int] | None = None
 ) -> list[BranchState]:
-    """Every branch that main knows now, main first; without horizons those that are stated."""
+    """The states of all branches, main first; ``horizons`` replace the published ones."""
     main = repository.main.current()
     found = []
     for branch in sorted(all_branches(main).values(), key=lambda b: b.ref or ""):
-        with skipped_if_deleted(repository, branch):
+        with skip_if_deleted(repository, branch):
             state = main if branch.ref is None else repository.manifest(branch).current()
             horizon = (horizons or {}).get(branch.incarnation, state.horizon)
             found.append(BranchState(branch, state, horizon))
     return found
 
 
-def kept_states(repository: Repository, seen: Sequence[BranchState]) -> Kept:
-    """Everything of these states that must stay, but for what is unfinished.
+def kept_states(repository: Repository, seen: Sequence[BranchState]) -> KeptStates:
+    """The versions of these states that must stay, without those of unfinished writes.
 
-    Raises ``BranchNotFound`` when one of the branches is deleted meanwhile.
+    Raises ``BranchNotFound`` when one of the branches is deleted concurrently.
     """
-    kept = Kept()
+    kept = KeptStates()
     main = seen[0].state
     branches = [one.branch for one in seen]
-    with deletion_noticed(repository, *branches):
+    with deletion_checked(repository, *branches):
         bases = dict(_merge_bases(repository, branches))
-        leases = held_versions(repository)
+        leases = leased_versions(repository)
         for one in seen:
             incarnation = one.branch.incarnation
             held = {version for _, version in protected_versions(main, one.branch)}
@@ -145,8 +139,8 @@ def kept_states(repository: Repository, seen: Sequence[BranchState]) -> Kept:
     return kept
 
 
-def keep_unfinished(kept: Kept, pending: PendingRecords) -> None:
-    """What unfinished writes start from and go to stays, too."""
+def keep_unfinished(kept: KeptStates, pending: PendingRecords) -> None:
+    """Keep the versions that unfinished writes start from and move to."""
     for incarnation in pending.incarnations():
         for found in pending.of_branch(incarnation):
             for table in found.record.tables:
@@ -154,8 +148,8 @@ def keep_unfinished(kept: Kept, pending: PendingRecords) -> None:
                     kept.add(ref)
 
 
-def keep_newest(kept: Kept, branches: Mapping[str | None, Holdings]) -> None:
-    """Of the audit of recoveries only the newest version is ever read."""
+def keep_newest(kept: KeptStates, branches: Mapping[str | None, BranchObjects]) -> None:
+    """Keep the newest version of each physical branch, as for the audit of recoveries."""
     for holdings in branches.values():
         if holdings.versions:
             kept.add(holdings.ref(max(holdings.versions)))
@@ -163,14 +157,14 @@ def keep_newest(kept: Kept, branches: Mapping[str | None, Holdings]) -> None:
 
 
 def _keep_branch(
-    kept: Kept, branch: Branch, state: ManifestState, horizon: int, held: set[int]
+    kept: KeptStates, branch: Branch, state: ManifestState, horizon: int, held: set[int]
 ) -> None:
     kept.published |= {TableRef(MANIFEST_PATH, branch.ref, v) for v in range(state.version + 1)}
     kept.keys[MANIFEST_PATH] = MANIFEST_PATH
     for version in (*held, *range(max(horizon, 1), state.version + 1)):
         kept.add(TableRef(MANIFEST_PATH, branch.ref, version))
     for key, track in state.timeline.types.items():
-        refs = [ref_at(name) for name in track.names]
+        refs = [parse_version_key(name) for name in track.names]
         kept.published |= set(refs)
         kept.keys |= {ref.path: key for ref in refs}
         for ref in refs[max(track.until(horizon) - 1, 0) :]:
@@ -182,7 +176,7 @@ def _keep_branch(
 
 
 def _merge_bases(repository: Repository, branches: list[Branch]) -> Iterator[tuple[str, set[int]]]:
-    """The states that a merge with main or with the parent would compare both sides with."""
+    """The merge bases of every branch with main and with its parent, by branch incarnation."""
     if len(branches) == 1:
         return
     by_incarnation = {branch.incarnation: branch for branch in branches}

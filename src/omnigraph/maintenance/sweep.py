@@ -1,8 +1,8 @@
-"""Sweeping one table: which versions and files may go, and removing them.
+"""Sweeps one table: finds the versions and files that may be removed, and removes them.
 
-A file goes when the versions that named it go, or when it is old and no version ever named it:
-what a dead writer staged. Young files that nothing names are somebody's work and stay. Versions go
-before the files they name, so a version that can be opened can always be read.
+A file is removed together with the last version that names it, or, if no version names it, when it
+is older than any running write. Versions are removed before the files that they name, so that every
+version that can be opened can be read.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from omnigraph.errors import CorruptData, ObjectNotFound, OmnigraphError
-from omnigraph.maintenance.retention import Kept
+from omnigraph.maintenance.retention import KeptStates
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.errors import TableNotFound
-from omnigraph.storage.lance.files.table_files import Holdings, names_of
+from omnigraph.storage.lance.files.table_files import BranchObjects, names_of
 from omnigraph.storage.lance.tables import TableRef, TableStore
 from omnigraph.storage.objects.store import ObjectInfo, ObjectStore
 
 
 @dataclass(slots=True)
 class Sweep:
-    """What may go of one table."""
+    """The objects of one table that may be removed."""
 
     path: str
     versions: list[ObjectInfo] = field(default_factory=list)
     files: list[ObjectInfo] = field(default_factory=list)
-    refs: list[ObjectInfo] = field(default_factory=list)  # of physical branches that go as a whole
+    refs: list[ObjectInfo] = field(default_factory=list)
+    """References of physical branches that are removed entirely."""
     foreign: int = 0
     error: str | None = None
 
@@ -38,16 +39,18 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Before which moments things are nobody's any more."""
+    """The times before which objects may be removed."""
 
     orphans: datetime
-    versions: datetime  # of the manifest: a warm handle looks for the version after its own
+    """For files that no version names."""
+    versions: datetime
+    """For superseded versions: a warm handle of a manifest reads the version after its own."""
 
 
 def plan_sweep(
-    store: TableStore, branches: dict[str | None, Holdings], kept: Kept, ages: Ages
+    store: TableStore, branches: dict[str | None, BranchObjects], kept: KeptStates, ages: Ages
 ) -> Sweep:
-    """Decide about one table with all its physical branches."""
+    """Plan the sweep of one table with all its physical branches. Changes nothing."""
     path = next(iter(branches.values())).path
     sweep = Sweep(path, foreign=sum(len(h.foreign) for h in branches.values()))
     try:
@@ -71,8 +74,8 @@ def plan_sweep(
     return sweep
 
 
-def carry_out(objects: ObjectStore, sweep: Sweep) -> None:
-    """Remove what was decided; what a crash leaves is found by a later sweep."""
+def run_sweep(objects: ObjectStore, sweep: Sweep) -> None:
+    """Remove the planned objects; after a crash the next sweep finds the rest."""
     for infos in (sweep.refs, sweep.versions):
         for info in infos:
             objects.delete(info.path)
@@ -82,8 +85,10 @@ def carry_out(objects: ObjectStore, sweep: Sweep) -> None:
     hit("cleanup.after_files")
 
 
-def keep_fork_points(store: TableStore, branches: dict[str | None, Holdings], kept: Kept) -> None:
-    """What a physical branch was forked from is what differences between branches start from."""
+def keep_fork_points(
+    store: TableStore, branches: dict[str | None, BranchObjects], kept: KeptStates
+) -> None:
+    """Keep the fork points of physical branches, on both sides: diffs start from them."""
     waiting = [h for h in branches.values() if h.branch is not None and kept.of(h)]
     seen: set[str | None] = set()
     while waiting:
@@ -94,7 +99,7 @@ def keep_fork_points(store: TableStore, branches: dict[str | None, Holdings], ke
         try:
             start = store.fork_point(holdings.ref(0))
         except ObjectNotFound as missing:
-            raise CorruptData(f"{missing.message}: a branch does not say what it is") from missing
+            raise CorruptData(f"{missing.message}: the reference of a fork is missing") from missing
         kept.add(start)
         kept.add(holdings.ref(start.version))
         if start.branch is not None and start.branch in branches:
@@ -102,13 +107,12 @@ def keep_fork_points(store: TableStore, branches: dict[str | None, Holdings], ke
 
 
 def _divide(
-    branches: dict[str | None, Holdings], kept: Kept, ages: Ages
+    branches: dict[str | None, BranchObjects], kept: KeptStates, ages: Ages
 ) -> tuple[list[TableRef], list[TableRef]]:
-    """The versions that go and those that stay.
+    """The versions to remove and the versions that stay.
 
-    Nothing above the newest version that is needed goes: it may be a write in the making. Nor does
-    a young version that nobody published: whoever made it, and saw it undone, may use its files for
-    another attempt.
+    Versions above the newest kept one stay: they may belong to a running write. Young versions that
+    were never published stay, too: a writer whose attempt was undone may reuse their files.
     """
     going: list[TableRef] = []
     staying: list[TableRef] = []
@@ -125,8 +129,8 @@ def _divide(
     return going, staying
 
 
-def _is_old(holdings: Holdings, kept: Kept, ages: Ages) -> bool:
-    """Whether a physical branch that nobody needs may go: it was published, or it is old."""
+def _is_old(holdings: BranchObjects, kept: KeptStates, ages: Ages) -> bool:
+    """Whether a physical branch without kept versions may be removed: published before, or old."""
     if not holdings.objects():
         return False
     if kept.of(holdings):
@@ -141,5 +145,5 @@ def _named_by(store: TableStore, refs: Iterable[TableRef]) -> set[str]:
         try:
             found |= names_of(store, ref)
         except (TableNotFound, CorruptData):
-            continue  # what it named is found by its age
+            continue  # its files are removed by age
     return found

@@ -1,9 +1,9 @@
-"""What a merge keeps of the merged branch's history: its commits, and who did what to which entity.
+"""The history that a merge records: the merged commits, and which of them changed which entity.
 
-The merged line of commits begins where the branch left what the merge base descends from. What each
-of its commits touched is found as pairs of row ids, at the cost of what was touched. Values are
-compared only for entities that several commits touched, and for all of them in small merges. The
-result does not depend on what the merge decided, except for values that whoever merged gave.
+The merged commits are those of the source since it left the ancestors of the merge base. The
+properties that each of them set are recorded, so that they are known also where no older state is
+left. The result does not depend on what the merge decided, except for values that were given to the
+merge.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,36 +20,38 @@ import pyarrow.compute as pc
 from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.history.ancestry import Ancestry, distances
 from omnigraph.catalog.history.attribution import (
-    Deed,
-    Deeds,
-    Listed,
+    AttributedChange,
+    AttributedChanges,
+    AttributionList,
     MergeRecord,
     digest_of,
-    write_listed,
+    write_attribution,
 )
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import Row
+from omnigraph.catalog.schemas import cached_schema
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.catalog.state import ManifestState
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
-from omnigraph.merge.content import TypeMerge
-from omnigraph.merge.contested import Composed
-from omnigraph.prepare.committer import cached_schema
-from omnigraph.snapshots.commit_range import WINDOW_COMMITS, Step, Window
-from omnigraph.snapshots.entity_delta import Op, TypeDelta, paired_types, touched_types, type_delta
+from omnigraph.merge.commit_changes import (
+    CommitChange,
+    TypeStep,
+    changed_properties,
+    changes_of,
+    changes_together,
+)
+from omnigraph.merge.entity_decisions import Composed
+from omnigraph.merge.type_merges import TypeMerge
+from omnigraph.snapshots.commit_range import WINDOW_COMMITS, CommitTransition, CommitWindow
+from omnigraph.snapshots.entity_delta import Op, TypeDelta, paired_types, touched_types
 from omnigraph.storage.lance.errors import TableNotFound
 from omnigraph.storage.lance.row_delta import NEW, OLD, gather
 from omnigraph.storage.lance.row_versions import WRITTEN
 
-COMPARED_MAX: Final = 256
-"""Merges of so many entities compare the values of all that were updated, so that later it can be
-told which properties a commit set even where no older state is left. Larger ones do not pay for
-that where one commit touched an entity: it set whatever the merge changed."""
-
 
 @dataclass(frozen=True, slots=True)
-class MergedLine:
-    """The commits of a branch that a merge brings into another one."""
+class MergedHistory:
+    """The commits of the source that a merge adds to the history of the target."""
 
     repository: Repository
     source: Branch
@@ -61,17 +63,17 @@ class MergedLine:
     def rows(
         self, merge_id: str, types: Sequence[TypeMerge], theirs: Sequence[TypeDelta]
     ) -> tuple[Row, ...]:
-        """The history rows for the target; stores first what they refer to.
+        """The history rows for the target; first stores the object that they refer to.
 
-        ``theirs`` is what differs between the base and the source, ``types`` what is merged of it.
+        ``theirs`` are the differences between base and source, ``types`` the merged changes.
         """
         record, listed = self._attribution(merge_id, types, theirs)
         if listed:
-            write_listed(self.repository.objects, record, listed)
+            write_attribution(self.repository.objects, record, listed)
         return (*self._merged_rows(), record.to_row())
 
     def _merged_rows(self) -> Iterator[Row]:
-        """Commits that lead to the source and not yet to the target, and what their merges left."""
+        """Rows of the commits that only the source has, and of their merges."""
         parents = self.ancestry.parents
         known = distances(parents, self.target_head)
         for id in sorted(distances(parents, self.state.head.commit_id)):
@@ -87,142 +89,144 @@ class MergedLine:
 
     def _attribution(
         self, merge_id: str, types: Sequence[TypeMerge], theirs: Sequence[TypeDelta]
-    ) -> tuple[MergeRecord, Listed | None]:
+    ) -> tuple[MergeRecord, AttributionList | None]:
         ids = self.state.timeline.commit_ids
         known = distances(self.ancestry.parents, self.base)
         first = len(ids)
         while first > 0 and ids[first - 1] not in known:
             first -= 1
         before = ids[first - 1] if first else None
-        if before == self.base and first == len(ids) - 1:
-            touched = {d.side.pin.incarnation: _Touched([ids[first]], [d]) for d in theirs}
-        else:
-            touched = self._touched(max(first, 1))
-        compares = sum(delta.pairs.num_rows for delta in theirs) <= COMPARED_MAX
-        usual: dict[str, Deeds] = {}
-        found: dict[str, dict[str, Deeds]] = {}
-        for lifetime, of_type in touched.items():
-            most, found[lifetime] = of_type.deeds(compares=compares)
-            if most is not None:
-                usual[lifetime] = most
         deltas = {delta.side.pin.incarnation: delta for delta in theirs}
+        if before == self.base and first == len(ids) - 1:
+            touched = {
+                incarnation: _Touched(list(changes_of(ids[first], delta)))
+                for incarnation, delta in deltas.items()
+            }
+        else:
+            touched = self._touched(max(first, 1), deltas)
+        usual: dict[str, AttributedChanges] = {}
+        found: dict[str, dict[str, AttributedChanges]] = {}
+        for incarnation, of_type in touched.items():
+            most, found[incarnation] = of_type.changes()
+            if most is not None:
+                usual[incarnation] = most
         for merge in types:
-            lifetime = merge.target.pin.incarnation
-            unreadable = touched[lifetime].unreadable if lifetime in touched else []
-            listed = found.setdefault(lifetime, {})
-            for id, deeds in _last_writers(merge, unreadable):
-                listed.setdefault(id, deeds)
-            for id, taken in _inserted_twice(merge, deltas.get(lifetime)):
-                deeds = listed.get(id, usual.get(lifetime, ()))
-                listed[id] = tuple(_restricted(deed, taken) for deed in deeds)
+            incarnation = merge.target.pin.incarnation
+            unreadable = touched[incarnation].unreadable if incarnation in touched else []
+            listed = found.setdefault(incarnation, {})
+            for id, changes in _last_writers(merge, unreadable):
+                listed.setdefault(id, changes)
+            for id, taken in (*_inserted_twice(merge, deltas.get(incarnation)), *_composed(merge)):
+                changes = listed.get(id, usual.get(incarnation, ()))
+                restricted = (_restricted(change, taken) for change in changes)
+                listed[id] = tuple(change for change in restricted if change.properties != ())
             for id, given in _given(merge):
-                own = Deed(merge_id, str(Op.UPDATE), given)
-                listed[id] = (*listed.get(id, usual.get(lifetime, ())), own)
+                own = AttributedChange(merge_id, str(Op.UPDATE), given)
+                listed[id] = (*listed.get(id, usual.get(incarnation, ())), own)
         digests = {
-            lifetime: {digest_of(id): deeds for id, deeds in entities.items()}
-            for lifetime, entities in found.items()
+            incarnation: {digest_of(id): changes for id, changes in entities.items()}
+            for incarnation, entities in found.items()
             if entities
         }
         record = MergeRecord(merge_id, before, usual, has_listed=bool(digests))
-        return record, Listed.of(digests) if digests else None
+        return record, AttributionList.of(digests) if digests else None
 
-    def _touched(self, first: int) -> dict[str, _Touched]:
-        """What the commits from a position on touched, by lifetime of the type."""
+    def _touched(self, first: int, theirs: Mapping[str, TypeDelta]) -> dict[str, _Touched]:
+        """The changes of the commits from a position on, by type incarnation."""
         touched: dict[str, _Touched] = {}
-        for step in self._steps(first):
-            before, after = step.before.snapshot, step.after.snapshot
-            for keys in touched_types(before, after, paired_types(before, after)):
-                pin = after.pins[keys[1]] if keys[1] is not None else before.pins[keys[0] or ""]
-                of_type = touched.setdefault(pin.incarnation, _Touched())
-                try:
-                    delta = type_delta(self.repository, step.before, step.after, keys)
-                except TableNotFound:  # cleaned up
-                    of_type.unreadable.append((pin.ref.version, step.commit.commit_id))
-                else:
-                    of_type.commits.append(step.commit.commit_id)
-                    of_type.deltas.append(delta)
+        for transitions in self._windows(first):
+            by_type: dict[str, list[TypeStep]] = {}
+            for transition in transitions:
+                before, after = transition.before.snapshot, transition.after.snapshot
+                for keys in touched_types(before, after, paired_types(before, after)):
+                    step = TypeStep(transition, keys)
+                    by_type.setdefault(step.pin.incarnation, []).append(step)
+            for incarnation, steps in by_type.items():
+                of_type = touched.setdefault(incarnation, _Touched())
+                of_type.add(self.repository, steps, theirs.get(incarnation))
         return touched
 
-    def _steps(self, first: int) -> Iterator[Step]:
+    def _windows(self, first: int) -> Iterator[list[CommitTransition]]:
         timeline = self.state.timeline
         end = len(timeline.commits)
         for start in range(first, end, WINDOW_COMMITS):
             last = min(start + WINDOW_COMMITS, end) - 1
-            window = Window.read(self.source, timeline, self._schema, start, last)
-            yield from (window.step(position) for position in range(start, last + 1))
+            commits = [
+                self.ancestry.commits[id] for id in timeline.commit_ids[start - 1 : last + 1]
+            ]
+            window = CommitWindow.of(self.source, timeline, self._schema, start, commits)
+            yield [window.transition(position) for position in range(start, last + 1)]
 
     def _schema(self, snapshot: SnapshotPins) -> AcceptedSchema:
         return cached_schema(self.state, snapshot.schema_hash)
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Touched:
-    """What commits touched of one type, oldest first."""
+    """The changes of commits to one type, oldest first."""
 
-    commits: list[str] = field(default_factory=list)
-    deltas: list[TypeDelta] = field(default_factory=list)
+    done: list[CommitChange] = field(default_factory=list)
     unreadable: list[tuple[int, str]] = field(default_factory=list)
-    """Commits whose states were cleaned up, with the versions of the table that they made."""
+    """Commits whose states were cleaned up, with the table versions that they made."""
 
-    def deeds(self, *, compares: bool) -> tuple[Deeds | None, dict[str, Deeds]]:
-        """What was done to most entities, and to each of the others."""
-        touched = pa.chunked_array(
-            [chunk for delta in self.deltas for chunk in delta.pairs["id"].chunks], pa.string()
-        )
-        counts = pc.value_counts(touched)
+    def add(
+        self, repository: Repository, steps: Sequence[TypeStep], theirs: TypeDelta | None
+    ) -> None:
+        """Read what later commits did."""
+        with suppress(TableNotFound):
+            together = changes_together(repository, steps, theirs)
+            if together is not None:
+                self.done.extend(together)
+                return
+        for step in steps:
+            try:
+                done = list(step.changes(repository))
+            except TableNotFound:  # cleaned up
+                self.unreadable.append((step.pin.ref.version, step.commit_id))
+            else:
+                self.done.extend(done)
+
+    def changes(self) -> tuple[AttributedChanges | None, dict[str, AttributedChanges]]:
+        """The most frequent changes, and the changes of all other entities by id."""
+        counts = pc.value_counts(pa.chunked_array([ids for _, ids in self.done], pa.string()))
         often = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        groups: dict[Deeds, pa.ChunkedArray] = {}  # of entities that one commit touched
-        done: dict[str, list[Deed]] = {}
-        for commit_id, delta in zip(self.commits, self.deltas, strict=True):
-            pairs = delta.pairs
-            had, has = pc.is_valid(pairs[OLD]), pc.is_valid(pairs[NEW])
-            again = pc.is_in(pairs["id"], value_set=often)
-            for op, chosen in (
-                (Op.INSERT, pc.invert(had)),
-                (Op.DELETE, pc.invert(has)),
-                (Op.UPDATE, pc.and_(had, has)),
-            ):
-                compared = op is Op.UPDATE and compares
-                deed = Deed(commit_id, str(op))
-                if not compared:
-                    once = pairs["id"].filter(pc.and_not(chosen, again))
-                    if len(once):
-                        groups[(deed,)] = once
-                    chosen = pc.and_(chosen, again)
-                rest = pairs.filter(chosen)
-                if op is not Op.UPDATE:
-                    for id in rest["id"].to_pylist():
-                        done.setdefault(id, []).append(deed)
-                    continue
-                for id in rest["id"].to_pylist():
-                    done.setdefault(id, [])  # rewritten; whether it was changed is seen next
-                for id, properties in _changed(delta, rest):
-                    done.setdefault(id, []).append(replace(deed, properties=properties))
-        return self._divided(groups, {id: tuple(deeds) for id, deeds in done.items()})
+        groups: dict[AttributedChanges, list[pa.Array]] = {}  # of entities that one commit touched
+        done: dict[str, list[AttributedChange]] = {id: [] for id in often.to_pylist()}
+        for change, ids in self.done:
+            again = pc.is_in(ids, value_set=often)
+            once = ids.filter(pc.invert(again))
+            if len(once):
+                groups.setdefault((change,) if change.properties != () else (), []).append(once)
+            if change.properties != ():
+                for id in ids.filter(again).to_pylist():
+                    done[id].append(change)
+        return self._divided(groups, {id: tuple(changes) for id, changes in done.items()})
 
     def _divided(
-        self, groups: Mapping[Deeds, pa.ChunkedArray], others: Mapping[str, Deeds]
-    ) -> tuple[Deeds | None, dict[str, Deeds]]:
-        """The most frequent deeds, and all entities with other ones.
+        self,
+        groups: Mapping[AttributedChanges, Sequence[pa.Array]],
+        others: Mapping[str, AttributedChanges],
+    ) -> tuple[AttributedChanges | None, dict[str, AttributedChanges]]:
+        """The most frequent changes, and all entities with others.
 
-        Where some commits could not be read nothing is usual: entities may be missing here.
+        The first is None if some commits are unreadable: their entities are not known.
         """
         sizes = Counter(others.values())
-        sizes.update({deeds: len(ids) for deeds, ids in groups.items()})
+        sizes.update({changes: sum(map(len, parts)) for changes, parts in groups.items()})
         usual = None
         if sizes and not self.unreadable:
             usual = sizes.most_common(1)[0][0]
-        listed = {id: deeds for id, deeds in others.items() if deeds != usual}
-        for deeds, ids in groups.items():
-            if deeds != usual:
-                listed |= dict.fromkeys(ids.to_pylist(), deeds)
+        listed = {id: changes for id, changes in others.items() if changes != usual}
+        for changes, parts in groups.items():
+            if changes != usual:
+                listed |= {id: changes for ids in parts for id in ids.to_pylist()}
         return usual, listed
 
 
 def _last_writers(
     merge: TypeMerge, commits: Sequence[tuple[int, str]]
-) -> Iterator[tuple[str, Deeds]]:
-    """Who wrote the rows that a merge takes last, of commits given by the versions they made."""
+) -> Iterator[tuple[str, AttributedChanges]]:
+    """The commits that last wrote the merged rows, out of commits given by their versions."""
     pairs = merge.copied.get("source")
     if pairs is None or not commits:
         return
@@ -232,27 +236,14 @@ def _last_writers(
     for id, version in zip(come["id"].to_pylist(), rows[WRITTEN].to_pylist(), strict=True):
         at = bisect_left(versions, version)
         if at < len(commits):
-            yield id, (Deed(commits[at][1], None),)
-
-
-def _changed(delta: TypeDelta, pairs: pa.Table) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The properties of updated entities that have other values afterwards, by identity."""
-    if not pairs.num_rows:
-        return
-    assert delta.new is not None
-    names = {column.name: column.property_id or column.name for column in delta.new.owner.columns()}
-    for rows in TypeDelta(delta.old, delta.new, pairs).changes():
-        assert rows.before is not None
-        assert rows.after is not None
-        same = delta.same_by_column(rows.before, rows.after)
-        for at, id in enumerate(rows.ids):
-            yield id, tuple(sorted(names[name] for name, found in same.items() if not found[at]))
+            yield id, (AttributedChange(commits[at][1], None),)
 
 
 def _inserted_twice(
     merge: TypeMerge, theirs: TypeDelta | None
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Entities that both sides inserted, and which of their properties come from the source."""
+    """Entities that both sides inserted of which the source's is taken, and which of their
+    properties it changes."""
     if theirs is None or not theirs.pairs[OLD].null_count:
         return
     inserted = theirs.pairs["id"].filter(pc.is_null(theirs.pairs[OLD])).combine_chunks()
@@ -260,16 +251,23 @@ def _inserted_twice(
     if pairs is not None:
         contested = pc.and_(pc.is_valid(pairs[OLD]), pc.is_valid(pairs[NEW]))
         both = pairs.filter(pc.and_(contested, pc.is_in(pairs["id"], value_set=inserted)))
-        yield from _changed(TypeDelta(merge.target, merge.sides["source"], both), both)
-    if merge.composed:
-        known, owner = set(inserted.to_pylist()), merge.target.owner
-        for item in merge.composed:
-            if item.target_row is not None and item.id in known:
-                yield item.id, _identities(owner, _columns_from(owner, item, "source"))
+        delta = TypeDelta(merge.target, merge.sides["source"], both)
+        for properties, ids in changed_properties(delta, both):
+            if properties:
+                yield from ((id, properties) for id in ids.to_pylist())
+
+
+def _composed(merge: TypeMerge) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Entities of the target that were put together from both sides, and which of their properties
+    come from the source: of the others no merged commit set the value."""
+    owner = merge.target.owner
+    for item in merge.composed:
+        if item.target_row is not None:
+            yield item.id, _identities(owner, _columns_from(owner, item, "source"))
 
 
 def _columns_from(owner: NodeType | EdgeType, item: Composed, side: str) -> set[str]:
-    """Which columns of an entity that was put together have the value of one side."""
+    """The columns of a composed entity that have the value of one side."""
     found = {name for name, taken in item.taken.items() if taken == side}
     if item.start == side:
         every = {column.name for column in owner.columns()} - {"id"}
@@ -282,14 +280,16 @@ def _identities(owner: NodeType | EdgeType, names: Iterable[str]) -> tuple[str, 
     return tuple(sorted(properties[n].property_id if n in properties else n for n in names))
 
 
-def _restricted(deed: Deed, properties: tuple[str, ...]) -> Deed:
-    """An insertion of which only some properties came into the target."""
-    is_whole = deed.op == Op.INSERT and deed.properties is None
-    return replace(deed, properties=properties) if is_whole else deed
+def _restricted(change: AttributedChange, taken: tuple[str, ...]) -> AttributedChange:
+    """A change, restricted to the properties that the merge took."""
+    if change.op == Op.DELETE:
+        return change
+    kept = taken if change.properties is None else set(change.properties) & set(taken)
+    return replace(change, properties=tuple(sorted(kept)))
 
 
 def _given(merge: TypeMerge) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-    """Entities that got values from whoever merged, and which; None: those that changed."""
+    """Entities with values that the merge itself set, and their properties; None: all changed."""
     owner = merge.target.owner
     for item in merge.composed:
         names = {*item.values, *_columns_from(owner, item, "base")}

@@ -1,7 +1,7 @@
-"""The values that the sides of a merge have of an entity in conflict, as a report shows them.
+"""The values of entities in conflict on the sides of a merge, for the conflict report.
 
-Columns go by the target's names, the ends of an edge are ``from`` and ``to``, and a Blob is shown
-by its length and digest: a report stays small, and whoever decides can still tell two apart.
+Columns have the target's names, the ends of an edge are ``from`` and ``to``, and a Blob is reported
+by length and digest, which is small and still tells two blobs apart.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def shown_names(owner: NodeType | EdgeType, columns: Iterable[str]) -> tuple[str
     return tuple(sorted(owner.shown_name(column) for column in columns))
 
 
-class ShownValues:
-    """Entities of one side, by their position among the row ids that were given."""
+class ConflictValues:
+    """The values of entities on one side, by their position among the given row ids."""
 
     def __init__(
         self, side: Side | None, owner: NodeType | EdgeType, row_ids: Sequence[int | None]
@@ -40,7 +40,7 @@ class ShownValues:
             self._found[at] = image
 
     def of(self, at: int, columns: Collection[str]) -> Shown:
-        """The chosen columns of one entity; None where the side does not have it."""
+        """Some columns of one entity; None where the side does not have it."""
         found = self._found[at]
         if found is None:
             return None
@@ -49,7 +49,7 @@ class ShownValues:
 
 
 def _images(side: Side, owner: NodeType | EdgeType, row_ids: Any) -> list[dict[str, Any]]:
-    """Rows of a side as values by the columns of ``owner``."""
+    """Rows of a side as values by column name of ``owner``."""
     rows = gather(side.table, row_ids, side.columns)
     blobs = [name for name, item in side.owner.properties.items() if item.type.is_blob]
     plain = images(side.owner, side.table, rows.drop_columns(blobs))

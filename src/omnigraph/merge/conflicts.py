@@ -1,7 +1,7 @@
-"""What stands in the way of a merge, as data.
+"""Merge conflicts as values.
 
-A conflict names an entity, what is contested of it, and the values of the three sides: enough to
-write a resolution from it (``resolutions.py``).
+A conflict names an entity, its contested properties and the values of the three sides: enough to
+write a resolution (``resolutions.py``).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.errors import MergeConflicts
-from omnigraph.merge.three_way import ConflictKind, Level
+from omnigraph.merge.three_way import ConflictKind, MergeLevel
 
 VIOLATIONS_MAX: Final = 10_000
-"""All violations of a merged result are reported; beyond this many nobody reads on."""
+"""Violations of the merged result that are reported; more than any reader needs."""
 
 _MESSAGES: Final = {
     ConflictKind.DIVERGENT_INSERT: "both sides added it, with different values",
@@ -23,20 +23,20 @@ _MESSAGES: Final = {
 }
 _DIVERGENT: Final = (ConflictKind.DIVERGENT_INSERT, ConflictKind.DIVERGENT_UPDATE)
 
-Entity = tuple[str, str]
+EntityRef = tuple[str, str]
 """A type key and an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """One conflict: about which entity, of which kind, in words and in values.
+    """One conflict of a merge.
 
-    ``properties`` are those that the conflict is about: of an entity that both sides changed, those
-    that both changed to different values. The values of the three sides are of these properties
-    (where none is named, of what either side changed); None where a side has no such entity.
-    ``related`` are the other entities of a violated rule: who has the same unique value, the node
-    that is missing, further edges of one source. ``depends_on`` are entities in conflict themselves
-    whose decision may remove this conflict; without any it holds whatever is decided about others.
+    ``properties`` are the contested ones: those that both sides changed to different values.
+    ``base``, ``ours`` and ``theirs`` are their values on the three sides (where no property is
+    contested, those that either side changed); None where a side does not have the entity.
+    ``related`` are the other entities of a violated constraint: the owner of the same unique value,
+    the missing node, other edges of the same source. ``depends_on`` are entities in conflict whose
+    resolution may remove this conflict; if empty, no other resolution removes it.
     """
 
     type_key: str
@@ -47,8 +47,8 @@ class MergeConflict:
     base: dict[str, Any] | None = None
     ours: dict[str, Any] | None = None
     theirs: dict[str, Any] | None = None
-    related: tuple[Entity, ...] = ()
-    depends_on: tuple[Entity, ...] = ()
+    related: tuple[EntityRef, ...] = ()
+    depends_on: tuple[EntityRef, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -89,16 +89,16 @@ def clash_conflict(
 
 
 def raise_conflicts(
-    conflicts: Sequence[MergeConflict], doing: str, *, level: Level, resolvable: bool = True
+    conflicts: Sequence[MergeConflict], doing: str, *, level: MergeLevel, resolvable: bool = True
 ) -> None:
-    """One error for all of them, if there are any."""
+    """Raise one error for all conflicts, if there are any."""
     if conflicts:
         found = [conflict.to_json() for conflict in conflicts]
         raise MergeConflicts(doing, found, remedy=_remedy(conflicts, level, resolvable))
 
 
-def _remedy(conflicts: Sequence[MergeConflict], level: Level, resolvable: bool) -> str:
-    """What helps against these conflicts, and was not tried yet."""
+def _remedy(conflicts: Sequence[MergeConflict], level: MergeLevel, resolvable: bool) -> str:
+    """The remedies for these conflicts that the caller has not used yet."""
     if not resolvable:
         return (
             "Nothing was changed. Restore what these entities depend on together with them, or "
@@ -116,5 +116,5 @@ def _remedy(conflicts: Sequence[MergeConflict], level: Level, resolvable: bool) 
 
 
 def in_order(conflicts: Iterable[MergeConflict]) -> list[MergeConflict]:
-    """By type key, then by id."""
+    """Conflicts sorted by type key, then by id."""
     return sorted(conflicts, key=lambda c: (c.type_key, c.id or "", c.kind, c.message))

@@ -1,7 +1,7 @@
-"""Who does the work of a merge: what follows the size of its delta, here or on executors.
+"""Merge engines: where the work that grows with the size of a merge runs.
 
-Where histories meet, what is in the way and how the result is committed is the same for every
-engine. An engine decides contested entities, makes rows and checks them, and stages what it made.
+Merge base, conflicts and commit are the same for every engine. An engine decides entities that both
+sides touched, builds and checks the merged rows, and stages them: in process or on executors.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import pyarrow as pa
 
 from omnigraph.constraints import Report, TypeImage
 from omnigraph.merge.conflicts import VIOLATIONS_MAX
-from omnigraph.merge.content import TypeMerge
-from omnigraph.merge.contested import Decided, Decider
+from omnigraph.merge.entity_decisions import Decided, Decider
 from omnigraph.merge.merged_rows import alternatives, compose, known_rows
+from omnigraph.merge.type_merges import TypeMerge
 from omnigraph.prepare.preparer import KnownRows, Preparer
 from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The result of a merge: what changes, where it is stored, and what is wrong with it.
+    """The merged rows, the row ids they replace, and the violations among them.
 
-    Where entities are undecided, it is about all their possible outcomes, and cannot be staged.
+    Undecided entities are present with all their possible outcomes; it cannot be staged then.
     """
 
     image: Mapping[str, TypeImage]
@@ -34,23 +34,23 @@ class Composition:
 
 
 class MergeEngine(Protocol):
-    """What does the work of a merge that follows the size of its delta."""
+    """Computes and stages one merge."""
 
     def decide(self, decider: Decider, rows: pa.Table) -> Decided:
         """Decide entities that both sides touched."""
 
     def compose(self, preparer: Preparer, types: Sequence[TypeMerge]) -> Composition:
-        """Make the rows of a merge, and check its result."""
+        """Build the rows of a merge, and check the result."""
 
     def stage(self, preparer: Preparer, made: Composition, info: WriteInfo) -> PreparedWrite:
-        """Stage what was composed."""
+        """Stage composed rows."""
 
     def close(self) -> None:
-        """Remove what the work left on its way; called when all is over."""
+        """Remove temporary files; called when the merge has ended."""
 
 
-class InProcess:
-    """A merge in this process."""
+class LocalMerge:
+    """The engine that runs in this process."""
 
     def decide(self, decider: Decider, rows: pa.Table) -> Decided:
         return decider.decide(rows)
@@ -75,7 +75,7 @@ class InProcess:
 
 
 def type_image(merge: TypeMerge, parts: Iterable[pa.Table | None], gone: pa.Array) -> TypeImage:
-    """The change of one type: its rows, what goes away, and what is not decided."""
+    """The change of one type: its rows, removed ids and undecided ids."""
     rows = [part for part in parts if part is not None]
     together = pa.concat_tables(rows, promote_options="permissive") if rows else None
     undecided = uncertain = None
@@ -88,8 +88,8 @@ def type_image(merge: TypeMerge, parts: Iterable[pa.Table | None], gone: pa.Arra
 
 
 ChooseEngine = Callable[[int], MergeEngine]
-"""The engine for a merge whose source touched so many entities."""
+"""Returns the engine for a merge, by the number of entities that its source touched."""
 
 
-def in_process(_: int) -> MergeEngine:
-    return InProcess()
+def local_engine(_: int) -> MergeEngine:
+    return LocalMerge()

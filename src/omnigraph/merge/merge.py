@@ -1,39 +1,41 @@
-"""Merging one branch into another: the base, the outcome, the checks, and one commit.
+"""Merges a branch into another: merge base, three-way merge, checks, and one commit.
 
-The merge itself is an ordinary write: it is prepared against the head of the target, states what it
-relied on, and is prepared again when somebody else was faster. Nothing is visible before it is
-published, and everything that is in its way is reported at once.
+A merge is an ordinary write: it is prepared on the head of the target, states its read set, and is
+prepared again after an optimistic conflict. Nothing is visible before the publish, and all merge
+conflicts are reported at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import Any
 
-from omnigraph.catalog.branches.deleted import deletion_noticed
+from omnigraph.catalog.branches.concurrent_deletion import deletion_checked
 from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.history.ancestry import Ancestry, load_ancestry
 from omnigraph.catalog.history.attribution import object_path
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import Commit
+from omnigraph.catalog.schemas import cached_schema
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints import Image, Report
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang.schema import AcceptedSchema
-from omnigraph.merge.authorship import MergedLine
+from omnigraph.merge.authorship import MergedHistory
 from omnigraph.merge.conflicts import MergeConflict, in_order, raise_conflicts
-from omnigraph.merge.content import Merging, TypeMerge
-from omnigraph.merge.contested import MergeRules
-from omnigraph.merge.engine import ChooseEngine, Composition, MergeEngine, in_process
-from omnigraph.merge.merged_rows import previewed
+from omnigraph.merge.engine import ChooseEngine, Composition, MergeEngine, local_engine
+from omnigraph.merge.entity_decisions import MergeRules
+from omnigraph.merge.merged_rows import preview_changes
 from omnigraph.merge.resolutions import Dropped, accept_dropped, accept_resolutions
-from omnigraph.merge.target import dropped_and_changed, merged_schema, take_over
-from omnigraph.merge.three_way import Level, Strategy
-from omnigraph.merge.violation_conflicts import Violated
-from omnigraph.prepare.committer import Attempt, Committer, WriteOptions, cached_schema
+from omnigraph.merge.target import dropped_and_changed, merged_schema, migrate_target
+from omnigraph.merge.three_way import MergeLevel, MergeStrategy
+from omnigraph.merge.type_merges import ThreeWayMerge, TypeMerge
+from omnigraph.merge.violation_conflicts import ViolationConflicts
+from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
 from omnigraph.prepare.preparer import Preparer
 from omnigraph.snapshots.diff import EntityChange
 from omnigraph.snapshots.entity_delta import State, TypeDelta
@@ -41,41 +43,27 @@ from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
 
 
 class MergeOutcome(StrEnum):
-    """What a merge came to."""
+    """The outcome of a merge."""
 
     ALREADY_UP_TO_DATE = "already_up_to_date"
     FAST_FORWARD = "fast_forward"
     MERGED = "merged"
     CONFLICTS = "conflicts"
-    """Only of a dry run: the merge itself would raise ``MergeConflicts``."""
-
-
-class Decisions(TypedDict, total=False):
-    """How callers say what counts where both sides changed something; see ``MergeOptions``."""
-
-    level: Level
-    strategy: Strategy | None
-    by_type: Mapping[str, Strategy] | None
-    resolutions: Iterable[Mapping[str, Any]]
+    """Of a dry run only: the merge itself raises ``MergeConflicts``."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """How to decide where both sides changed something, as callers say it."""
+    """How to decide conflicts, as the caller gives it."""
 
-    level: Level = "property"
-    strategy: Strategy | None = None
-    by_type: Mapping[str, Strategy] | None = None
+    level: MergeLevel = "property"
+    strategy: MergeStrategy | None = None
+    by_type: Mapping[str, MergeStrategy] | None = None
     """Strategies for single types, by name or type key."""
     resolutions: Iterable[Mapping[str, Any]] = ()
 
-    @classmethod
-    def of(cls, decisions: Decisions) -> MergeOptions:
-        given = cls(**decisions)
-        return replace(given, resolutions=tuple(given.resolutions))
-
     def rules(self, state: State) -> MergeRules:
-        """Checked against the schema of the target."""
+        """The rules of the merge; raises on values that the target's schema does not know."""
         for given in (self.strategy, *(self.by_type or {}).values()):
             if given not in (None, "ours", "theirs"):
                 raise InvalidInput(f"{given!r} is not a strategy", remedy="Use ours or theirs.")
@@ -90,13 +78,13 @@ class MergeOptions:
         return MergeRules(self.level, self.strategy, by_type, resolutions)
 
     def dropped(self) -> Dropped:
-        """What may be dropped whatever the other side changed of it."""
+        """The dropped types and properties that the resolutions accept."""
         return accept_dropped(self.resolutions)
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What was done, or, for a dry run, what would be done and what is in the way."""
+    """The result of a merge; of a dry run, what it would change and its conflicts."""
 
     source: str
     target: str
@@ -107,10 +95,11 @@ class MergeResult:
     conflicts: tuple[MergeConflict, ...] = ()
     changes: tuple[EntityChange, ...] = ()
     checked: bool = True
-    """False for a dry run that would change the target's schema: the merge itself checks."""
+    """False for a dry run that would change the target's schema: only the merge checks it."""
     branch_deleted: bool | None = None
     branch_delete_error: str | None = None
-    rows_written: Mapping[str, int] | None = None
+    rows_written: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Rows by type key, for upkeep."""
 
     def to_json(self, actor: str | None = None) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -136,7 +125,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """A merge computed and checked, but not staged."""
+    """A merge that was computed and checked, but not staged."""
 
     types: tuple[TypeMerge, ...]
     visited: tuple[str, ...]
@@ -144,7 +133,7 @@ class MergePlan:
     conflicts: tuple[MergeConflict, ...]
     engine: MergeEngine
     theirs: tuple[TypeDelta, ...] = ()
-    """What differs between the base and the source."""
+    """The differences between base and source."""
 
     @property
     def rows_written(self) -> dict[str, int]:
@@ -154,12 +143,12 @@ class MergePlan:
 
     @property
     def has_effect(self) -> bool:
-        """Whether anything in the target would have another value afterwards."""
-        return any(True for merge in self.types for _ in previewed(merge))
+        """Whether the merge changes any value in the target."""
+        return any(True for merge in self.types for _ in preview_changes(merge))
 
     def changes(self) -> tuple[EntityChange, ...]:
-        """What it would change in the target."""
-        return tuple(change for merge in self.types for change in previewed(merge))
+        """The entities that it changes in the target."""
+        return tuple(change for merge in self.types for change in preview_changes(merge))
 
 
 def plan_merge(
@@ -169,17 +158,16 @@ def plan_merge(
     rules: MergeRules,
     *,
     checked: bool = True,
-    choose: ChooseEngine = in_process,
+    choose: ChooseEngine = local_engine,
     also: Sequence[Callable[[Image], Report]] = (),
 ) -> MergePlan:
     """Compute a merge of three states and check its result.
 
-    Where entities conflict, all their possible outcomes are checked together, so that everything in
-    the way is known at once. Nothing is checked unless ``checked``, for a preview of a target that
-    does not have the schema of the result yet. ``also`` checks what the target's own entities did
-    not have to keep to before.
+    All possible outcomes of entities in conflict are checked together, so that all conflicts are
+    found at once. ``checked`` is False for the preview of a target without the merged schema.
+    ``also`` are further checks, of constraints that are new to the target's own entities.
     """
-    merging = Merging(repository, states, rules)
+    merging = ThreeWayMerge(repository, states, rules)
     engine = choose(merging.touched)
     types = tuple(merging.types(engine.decide))
     made = Composition({}, {}, Report())
@@ -188,7 +176,7 @@ def plan_merge(
         made = engine.compose(preparer, types)
         reports = [made.report, *(check(made.image) for check in also)]
         if any(reports):
-            violated = Violated(repository, states, made.image, preparer.stored)
+            violated = ViolationConflicts(repository, states, made.image, preparer.stored)
             conflicts = [*conflicts, *violated.conflicts(reports)]
     visited, found = tuple(merging.visited), tuple(in_order(conflicts))
     return MergePlan(types, visited, made, found, engine, merging.theirs)
@@ -197,7 +185,7 @@ def plan_merge(
 def stage_plan(
     preparer: Preparer, plan: MergePlan, target: SnapshotPins, info: WriteInfo
 ) -> PreparedWrite:
-    """Stage a merge that has no conflicts; it relies on every type it looked at."""
+    """Stage a merge without conflicts; its read set has every visited type."""
     prepared = plan.engine.stage(preparer, plan.made, info)
     return replace(prepared, reads={key: target.pin(key).ref for key in plan.visited})
 
@@ -210,7 +198,7 @@ class Merge:
         repository: Repository,
         source: str,
         target: str,
-        choose: ChooseEngine = in_process,
+        choose: ChooseEngine = local_engine,
     ) -> None:
         if source == target:
             raise InvalidInput(
@@ -220,97 +208,88 @@ class Merge:
         self._source = source
         self._target = target
         self._choose = choose
-        self._engines: list[MergeEngine] = []
-        self._plan: MergePlan | None = None
-        self._attempted: str | None = None
-
-    @property
-    def rows_written(self) -> dict[str, int]:
-        return {} if self._plan is None else self._plan.rows_written
 
     def run(self, committer: Committer, options: WriteOptions, merge: MergeOptions) -> MergeResult:
         """Merge, in one commit; raises ``MergeConflicts`` when that cannot be done by itself."""
+        with ExitStack() as engines, deletion_checked(self._repository, self._source):
 
-        def prepare(attempt: Attempt) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
-            meeting = self._meet(attempt)
-            if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
-                return None, meeting.facts
-            doing = f"{self._source} cannot be merged into {self._target}"
-            ground = take_over(self._repository, meeting.states["target"], meeting.schema)
-            states = {**meeting.states, "target": ground.state}
-            made = ground.state.snapshot
-            preparer = Preparer(self._repository, made, ground.state.schema)
-            rules = merge.rules(ground.state)
-            choose = in_process if ground.taken_over else self._engine
-            plan = plan_merge(
-                preparer, self._repository, states, rules, choose=choose, also=[ground.check]
+            def choose(touched: int) -> MergeEngine:
+                engine = self._choose(touched)
+                engines.callback(engine.close)
+                return engine
+
+            outcome = committer.run(
+                options,
+                lambda attempt: self._prepare(attempt, options.info, merge, choose),
+                digest=lambda: self._digest(merge),
             )
-            dropped = meeting.conflicts(self._repository, merge.dropped())
-            raise_conflicts([*dropped, *plan.conflicts], doing, level=merge.level)
-            self._plan = plan
-            info = replace(options.info, merged_parent=meeting.source_head)
-            prepared = ground.finish(stage_plan(preparer, plan, made, info))
-            return self._with_history(prepared, meeting.line, plan), meeting.facts
-
-        try:
-            with deletion_noticed(self._repository, self._source):
-                done = committer.run(
-                    options, prepare, retry=lambda: True, digest=lambda: self._digest(merge)
-                )
-        finally:
-            for engine in self._engines:
-                engine.close()
-        facts = done.result
         return MergeResult(
             self._source,
             self._target,
-            MergeOutcome(facts["outcome"]),
-            done.commit,
-            facts["base"],
-            rows_written=self.rows_written if not done.repeated else {},
+            MergeOutcome(outcome.result["outcome"]),
+            outcome.commit,
+            outcome.result["base"],
+            rows_written=outcome.rows_written,
         )
 
-    def _with_history(
-        self, prepared: PreparedWrite, line: MergedLine, plan: MergePlan
-    ) -> PreparedWrite:
-        """The same write, which also keeps who did what on the source."""
-        objects = self._repository.objects
-        if self._attempted is not None:
-            objects.delete(object_path(self._attempted))  # that one was refused
-        self._attempted = prepared.operation_id
-        rows = line.rows(prepared.operation_id, plan.types, plan.theirs)
-        return replace(prepared, put=(*prepared.put, *rows))
-
-    def _engine(self, touched: int) -> MergeEngine:
-        self._engines.append(self._choose(touched))
-        return self._engines[-1]
+    def _prepare(
+        self, attempt: Attempt, info: WriteInfo, merge: MergeOptions, choose: ChooseEngine
+    ) -> Prepared[None]:
+        inputs = self._inputs(attempt)
+        if inputs.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+            return Prepared(None, inputs.result)
+        migrated = migrate_target(self._repository, inputs.states["target"], inputs.schema)
+        states = {**inputs.states, "target": migrated.state}
+        made = migrated.state.snapshot
+        preparer = Preparer(self._repository, made, migrated.state.schema)
+        plan = plan_merge(
+            preparer,
+            self._repository,
+            states,
+            merge.rules(migrated.state),
+            choose=local_engine if migrated.is_migrated else choose,
+            also=[migrated.check],
+        )
+        dropped = inputs.conflicts(self._repository, merge.dropped())
+        doing = f"{self._source} cannot be merged into {self._target}"
+        raise_conflicts([*dropped, *plan.conflicts], doing, level=merge.level)
+        info = replace(info, merged_parent=inputs.source_head)
+        prepared = migrated.finish(stage_plan(preparer, plan, made, info))
+        rows = inputs.history.rows(prepared.operation_id, plan.types, plan.theirs)
+        attribution = object_path(prepared.operation_id)
+        return Prepared(
+            replace(prepared, put=(*prepared.put, *rows)),
+            inputs.result,
+            plan.rows_written,
+            discard=lambda: self._repository.objects.delete(attribution),
+        )
 
     def preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
-        """What a merge would do now. Writes nothing."""
-        with deletion_noticed(self._repository, self._source, self._target):
+        """What a merge would change now. Writes nothing."""
+        with deletion_checked(self._repository, self._source, self._target):
             return self._preview(committer, merge)
 
     def _preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
         attempt = committer.attempt(self._target)
-        meeting = self._meet(attempt)
+        inputs = self._inputs(attempt)
         result = MergeResult(
             self._source,
             self._target,
-            meeting.outcome,
-            base_commit_id=meeting.facts["base"],
+            inputs.outcome,
+            base_commit_id=inputs.result["base"],
             dry_run=True,
         )
-        if meeting.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+        if inputs.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result
-        dropped = meeting.conflicts(self._repository, merge.dropped())
+        dropped = inputs.conflicts(self._repository, merge.dropped())
         preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
-        target = meeting.states["target"]
-        checked = meeting.schema.digest == target.schema.digest
+        target = inputs.states["target"]
+        checked = inputs.schema.digest == target.schema.digest
         plan = plan_merge(
-            preparer, self._repository, meeting.states, merge.rules(target), checked=checked
+            preparer, self._repository, inputs.states, merge.rules(target), checked=checked
         )
         conflicts = (*dropped, *plan.conflicts)
-        outcome = MergeOutcome.CONFLICTS if conflicts else meeting.outcome
+        outcome = MergeOutcome.CONFLICTS if conflicts else inputs.outcome
         return replace(
             result,
             outcome=outcome,
@@ -319,8 +298,8 @@ class Merge:
             checked=checked,
         )
 
-    def _meet(self, attempt: Attempt) -> _Meeting:
-        """Where the two histories meet, and what that makes of the merge."""
+    def _inputs(self, attempt: Attempt) -> _MergeInputs:
+        """Find the merge base and read the three states."""
         repository = self._repository
         source = repository.branch(self._source)
         state = repository.manifest(source).current()
@@ -330,7 +309,7 @@ class Merge:
         if base is None:
             raise NotFound(
                 f"{self._source} and {self._target} have no commit in common",
-                remedy="Only branches with a common history can be merged.",
+                remedy="Merge branches with a common history.",
             )
         theirs = SnapshotPins.of(source, state)
         target = State(attempt.snapshot, attempt.schema)
@@ -346,32 +325,34 @@ class Merge:
             outcome = MergeOutcome.ALREADY_UP_TO_DATE
         elif base.commit_id == target_head:
             outcome = MergeOutcome.FAST_FORWARD
-        line = MergedLine(repository, source, state, ancestry, base.commit_id, target_head)
-        return _Meeting(outcome, head, base.commit_id, states, line)
+        history = MergedHistory(repository, source, state, ancestry, base.commit_id, target_head)
+        return _MergeInputs(outcome, head, base.commit_id, states, history)
 
     def _digest(self, merge: MergeOptions) -> str:
         return repr((self._source, self._target, merge))
 
 
 @dataclass(frozen=True)
-class _Meeting:
+class _MergeInputs:
+    """The merge base, the states of the three sides, and the kind of merge."""
+
     outcome: MergeOutcome
     source_head: str
     base: str
     states: Mapping[str, State]
-    line: MergedLine
+    history: MergedHistory
 
     @cached_property
     def schema(self) -> AcceptedSchema:
-        """The schema that both sides come together in."""
+        """The merged schema; raises where both sides changed it differently."""
         return merged_schema(self.states)
 
     def conflicts(self, repository: Repository, accepted: Dropped) -> list[MergeConflict]:
-        """What speaks against that schema."""
+        """Conflicts between the merged schema and changes of entities."""
         return dropped_and_changed(repository, self.states, self.schema, accepted)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
         return {"outcome": str(self.outcome), "base": self.base}
 
 
@@ -380,7 +361,7 @@ def _state_at(repository: Repository, ancestry: Ancestry, commit: Commit) -> Sta
 
 
 def state_at(repository: Repository, branch: Branch, commit_id: str) -> State:
-    """The state that a commit in a branch's history made."""
+    """The state of a commit in the history of a branch."""
     snapshot = repository.snapshot_at_commit(branch, commit_id)
     return State(
         snapshot, cached_schema(repository.manifest(branch).current(), snapshot.schema_hash)
@@ -388,6 +369,6 @@ def state_at(repository: Repository, branch: Branch, commit_id: str) -> State:
 
 
 def _type_keys(state: State, name: str) -> list[str]:
-    """A type named by its key, or by a name that a node type, an edge type or both have."""
+    """The keys of the types with this name or key; a node and an edge type may share a name."""
     keys = [item.key for item in state.schema.types() if name in (item.key, item.name)]
     return keys or [state.schema.type(name).key]  # raises: there is no such type

@@ -1,4 +1,4 @@
-"""From the content of a merge to rows that can be checked and staged, and to a preview of them."""
+"""Builds the rows that a merge writes, to be checked and staged, and the preview of a merge."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.canonical import shortened
 from omnigraph.lang.schema import EdgeType, NodeType
-from omnigraph.merge.content import TypeMerge
-from omnigraph.merge.contested import Composed
+from omnigraph.merge.entity_decisions import Composed
+from omnigraph.merge.type_merges import TypeMerge
 from omnigraph.prepare.entity_rows import column_array, replace_at
 from omnigraph.prepare.preparer import KnownRows
 from omnigraph.prepare.reshape import Misfit, Reshaped, fitted
@@ -27,9 +27,9 @@ from omnigraph.storage.lance.row_delta import NEW, OLD, gather
 
 
 def compose(merge: TypeMerge, report: Report) -> pa.Table | None:
-    """The rows that are written of one type, in the shape of the target; None: only removals.
+    """The rows that a merge writes of one type, in the target's schema; None: only removals.
 
-    Values that the target's types do not hold are reported, and missing from the rows.
+    Values that do not fit the target's property types are reported, and null in the rows.
     """
     owner, rows = merge.target.owner, []
     for side, come in _coming(merge):
@@ -42,14 +42,14 @@ def compose(merge: TypeMerge, report: Report) -> pa.Table | None:
 
 
 def alternatives(merge: TypeMerge) -> TypeMerge:
-    """The possible outcomes of undecided entities as entities to compose, each a row."""
+    """The merge of the possible outcomes of undecided entities, one row for each."""
     found = [one for item in merge.undecided for one in item.alternatives if one is not None]
     return replace(merge, copied={}, composed=found, undecided=[])
 
 
 def known_rows(merge: TypeMerge) -> tuple[KnownRows, pa.Array]:
-    """The target's rows that composed ones replace, one for each, and those that go away; with the
-    ids of the latter."""
+    """The row ids in the target that are replaced, parallel to ``compose``, and those that are
+    removed; with the ids of the removed entities."""
     written = [come[OLD].combine_chunks() for _, come in _coming(merge)]
     written.append(pa.array([item.target_row for item in merge.composed], pa.uint64()))
     gone, removed = [pa.array([], pa.string())], [pa.array([], pa.uint64())]
@@ -62,7 +62,7 @@ def known_rows(merge: TypeMerge) -> tuple[KnownRows, pa.Array]:
 
 
 def pieces(merge: TypeMerge, rows: int) -> Iterator[TypeMerge]:
-    """The rows that are written of one type, so many at a time and in their order."""
+    """Splits the merge of one type into merges that write at most ``rows`` rows each, in order."""
     for side, come in _coming(merge):
         name = next(name for name, found in merge.sides.items() if found is side)
         for start in range(0, come.num_rows, rows):
@@ -72,15 +72,15 @@ def pieces(merge: TypeMerge, rows: int) -> Iterator[TypeMerge]:
 
 
 def _coming(merge: TypeMerge) -> Iterator[tuple[Side, pa.Table]]:
-    """The rows that are copied, with the side they come from."""
+    """The copied rows, with the side that they are copied from."""
     for side, pairs in merge.pairs():
         come = pairs.filter(pc.is_valid(pairs[NEW]))
         if come.num_rows:
             yield side, come
 
 
-def previewed(merge: TypeMerge) -> Iterator[EntityChange]:
-    """What a merge would change in one type, by value and in the order of ids."""
+def preview_changes(merge: TypeMerge) -> Iterator[EntityChange]:
+    """The entities of one type that a merge would change, by value, sorted by id."""
     found: list[EntityChange] = []
     for side, pairs in merge.pairs():
         delta = TypeDelta(merge.target, side, pairs.sort_by("id"))
@@ -92,7 +92,7 @@ def previewed(merge: TypeMerge) -> Iterator[EntityChange]:
 
 
 def _previews(merge: TypeMerge) -> Iterator[EntityChange]:
-    """What entities that are put together would change, read some at a time."""
+    """The changes by composed entities, read in batches."""
     for start in range(0, len(merge.composed), BATCH_ROWS):
         items = merge.composed[start : start + BATCH_ROWS]
         sides = {name: _rows_of(merge, name, items) for name in merge.sides}
@@ -120,7 +120,7 @@ def _preview(
 
 
 def _rows_of(merge: TypeMerge, name: str, items: Sequence[Composed]) -> list[dict[str, Any] | None]:
-    """The rows of entities on one side, where they are needed, by the names of the target."""
+    """The rows of entities on one side, where they are needed, by the target's column names."""
     side, owner = merge.sides[name], merge.target.owner
     needed = [name == "target" or _needs(item, name) for item in items]
     wanted = [
@@ -153,7 +153,7 @@ def _needs(item: Composed, name: str) -> bool:
 
 
 def _composed(merge: TypeMerge, report: Report) -> pa.Table:
-    """The rows of entities that are put together."""
+    """The rows of composed entities."""
     parts, order = [], []
     for name in merge.sides:
         chosen = [at for at, item in enumerate(merge.composed) if item.start == name]
@@ -168,11 +168,11 @@ def _composed(merge: TypeMerge, report: Report) -> pa.Table:
 
 
 def _patched(merge: TypeMerge, start: str, items: Sequence[Composed]) -> Reshaped:
-    """Rows of one side with some values of others, and some that were given."""
+    """Rows of one side with values of other sides, and given values."""
     owner = merge.target.owner
     found = _aligned(merge.sides[start], owner, [item.start_row for item in items])
     others = {
-        name: _Rows.of(merge, name, items)
+        name: _SideRows.of(merge, name, items)
         for name in sorted({side for item in items for side in item.taken.values()})
     }
     columns: dict[str, Any] = {}
@@ -197,14 +197,14 @@ def _patched(merge: TypeMerge, start: str, items: Sequence[Composed]) -> Reshape
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows of one side that values are taken from, by the positions of their entities."""
+class _SideRows:
+    """Rows of one side that values are taken from, by the position of their entity."""
 
     found: Reshaped
     places: Mapping[int, int]
 
     @classmethod
-    def of(cls, merge: TypeMerge, name: str, items: Sequence[Composed]) -> _Rows:
+    def of(cls, merge: TypeMerge, name: str, items: Sequence[Composed]) -> _SideRows:
         asked = [at for at, item in enumerate(items) if name in item.taken.values()]
         rows = [items[at].rows[name] for at in asked]
         found = _aligned(merge.sides[name], merge.target.owner, rows)
@@ -219,12 +219,12 @@ class _Rows:
 
 
 def _aligned(side: Side, owner: NodeType | EdgeType, row_ids: Sequence[int]) -> Reshaped:
-    """Complete rows of one side in the shape that the target has."""
+    """Complete rows of one side in the target's schema."""
     return fitted(complete_rows(side.table, row_ids), side.owner, owner)
 
 
 def _report_misfits(owner: NodeType | EdgeType, found: Reshaped, report: Report) -> None:
-    """Report the values that the target's types do not hold."""
+    """Report the values that do not fit the target's property types."""
     for name, wrong in found.misfits.items():
         for at, misfit in sorted(wrong.items()):
             id = found.rows["id"][at].as_py()

@@ -1,11 +1,11 @@
-"""Decisions that a person took about single entities of a merge.
+"""Resolutions: the caller's decisions about single entities of a merge.
 
-A resolution names an entity and says what becomes of it: ``take`` (``ours``, ``theirs``, ``base``:
-as it was before both, ``delete``), ``properties`` with values to set, or both. ``take`` decides the
-properties in conflict, or the whole entity where none is; with a list of names as ``properties`` it
-decides these. What nobody decided stays a conflict. A resolution counts whether or not there was a
-conflict, so an edge without an end can be deleted on the way. Without an ``entity_id`` it is about
-a type, or properties of it, that one side dropped: ``delete`` lets the dropping stand.
+A resolution names an entity and has ``take`` (``ours``, ``theirs``, ``base`` or ``delete``),
+``properties`` with values to set, or both. ``take`` decides the properties in conflict, or the
+whole entity if none is; with a list of names as ``properties`` it decides these. What no resolution
+decides stays a conflict. A resolution applies even without a conflict, so that an orphaned edge can
+be deleted by the merge. With a null ``entity_id`` it is about a type, or properties of it, that one
+side dropped: ``delete`` accepts the drop.
 
 An entry of a conflict report together with a ``take`` is a resolution.
 """
@@ -33,8 +33,8 @@ _MEMBERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
-    """What becomes of one entity."""
+class EntityResolution:
+    """The resolution of one entity."""
 
     take: Choice | None = None
     values: Row = field(default_factory=dict)
@@ -46,15 +46,16 @@ class Resolution:
         return Settled(self.take, self.picks, frozenset(self.values))
 
 
-Resolutions = Mapping[str, Mapping[str, Resolution]]
-"""By type key, then by id."""
+Resolutions = Mapping[str, Mapping[str, EntityResolution]]
+"""Resolutions by type key, then by id."""
 
 Dropped = frozenset[tuple[str, str | None]]
-"""Types by key, and properties of them, whose dropping stands whatever the other side changed."""
+"""Dropped types by key, and dropped properties, that are accepted although the other side changed
+them."""
 
 
 def read_resolutions(text: str) -> list[dict[str, Any]]:
-    """The records of a file: a JSON array, an object with ``resolutions``, or one per line."""
+    """The records of a file: a JSON array, an object with ``resolutions``, or NDJSON."""
     try:
         if text.lstrip()[:1] == "[":
             records = json.loads(text)
@@ -71,9 +72,9 @@ def read_resolutions(text: str) -> list[dict[str, Any]]:
 
 def accept_resolutions(
     schema: AcceptedSchema, records: Iterable[Mapping[str, Any]]
-) -> dict[str, dict[str, Resolution]]:
-    """Checked against a schema; unknown members, types and values are refused."""
-    found: dict[str, dict[str, Resolution]] = {}
+) -> dict[str, dict[str, EntityResolution]]:
+    """Resolutions by type key and id; raises on unknown members, types and values."""
+    found: dict[str, dict[str, EntityResolution]] = {}
     for record in records:
         _require_known(record)
         if record.get("entity_id") is None and "entity_id" in record:
@@ -85,7 +86,7 @@ def accept_resolutions(
 
 
 def accept_dropped(records: Iterable[Mapping[str, Any]]) -> Dropped:
-    """The types and properties that may go, whatever the other side made of them."""
+    """The dropped types and properties that the records accept."""
     found: set[tuple[str, str | None]] = set()
     for record in records:
         if "entity_id" not in record or record["entity_id"] is not None:
@@ -93,15 +94,15 @@ def accept_dropped(records: Iterable[Mapping[str, Any]]) -> Dropped:
         if record.get("take") != "delete":
             raise InvalidInput(
                 "a dropped type or property cannot be kept by a resolution",
-                remedy="Take delete to let it go, or apply a schema that has it to the other side.",
+                remedy="Take delete to accept the drop, or apply a schema with it to that side.",
             )
         key = f"{record.get('entity_kind')}:{record.get('type_name')}"
         found |= {(key, name) for name in record.get("properties") or (None,)}
     return frozenset(found)
 
 
-def _both(key: str, id: str, one: Resolution, two: Resolution) -> Resolution:
-    """Two records about different properties of one entity."""
+def _both(key: str, id: str, one: EntityResolution, two: EntityResolution) -> EntityResolution:
+    """Combines two records about different properties of one entity."""
     named = [{*found.values, *found.picks} for found in (one, two)]
     if (one.take and two.take) or not all(named) or named[0] & named[1]:
         raise InvalidInput(f"{key} {id!r} is resolved twice", remedy="Keep one of them.")
@@ -119,34 +120,38 @@ def _require_known(record: Mapping[str, Any]) -> None:
         raise InvalidInput(f"a resolution has no member {strange[0]!r}", remedy=_REMEDY)
 
 
-def _accept(schema: AcceptedSchema, record: Mapping[str, Any]) -> tuple[str, str, Resolution]:
+def _accept(schema: AcceptedSchema, record: Mapping[str, Any]) -> tuple[str, str, EntityResolution]:
     id = record.get("entity_id")
     if not isinstance(id, str):
-        raise InvalidInput("a resolution names no entity", remedy=_REMEDY)
+        raise InvalidInput("a resolution has no entity_id", remedy=_REMEDY)
     owner = schema.type(f"{record.get('entity_kind')}:{record.get('type_name')}")
     take, properties = record.get("take"), record.get("properties")
     if take is not None and take not in _TAKES:
-        raise InvalidInput(f"{take!r} cannot be taken", remedy=_REMEDY)
+        raise InvalidInput(f"{take!r} is not a value of take", remedy=_REMEDY)
     if isinstance(properties, list | tuple):
         if take is None:
-            raise InvalidInput(f"the resolution of {id!r} takes no side", remedy=_REMEDY)
+            raise InvalidInput(f"the resolution of {id!r} has no take", remedy=_REMEDY)
         changeable = [name for name in properties if name not in owner.key_properties]
         columns = [_column(owner, name) for name in changeable]
         if take == "delete" or not columns:
-            return owner.key, id, Resolution(take)
-        return owner.key, id, Resolution(picks=dict.fromkeys(columns, SIDE_OF[take]))
+            return owner.key, id, EntityResolution(take)
+        return owner.key, id, EntityResolution(picks=dict.fromkeys(columns, SIDE_OF[take]))
     if properties is None:
         if take is None:
-            raise InvalidInput(f"the resolution of {id!r} takes no side", remedy=_REMEDY)
-        return owner.key, id, Resolution(take)
+            raise InvalidInput(f"the resolution of {id!r} has no take", remedy=_REMEDY)
+        return owner.key, id, EntityResolution(take)
     if not isinstance(properties, Mapping):
         raise InvalidInput(f"the properties of {id!r} are not an object", remedy=_REMEDY)
     if take in ("base", "delete"):
         raise InvalidInput(
-            f"the resolution of {id!r} takes {take} and sets properties", remedy="Do one of them."
+            f"the resolution of {id!r} takes {take} and sets properties", remedy="Keep one of them."
         )
     values = {_column(owner, name): value for name, value in properties.items()}
-    return owner.key, id, Resolution(take, {n: _value(owner, n, v) for n, v in values.items()})
+    return (
+        owner.key,
+        id,
+        EntityResolution(take, {n: _value(owner, n, v) for n, v in values.items()}),
+    )
 
 
 def _column(owner: NodeType | EdgeType, name: str) -> str:

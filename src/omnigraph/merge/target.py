@@ -1,9 +1,9 @@
-"""The ground that a merge stands on: the target in the schema that both sides come together in.
+"""The merge target, migrated to the merged schema.
 
-Where only the source changed its schema, the target takes it over: its tables get the same columns
-on copies that nobody knows yet, new types get tables, and the merge goes on as if the target had
-always been so. Publishing the copies is part of the merge's one commit. Where only the target
-changed its schema, nothing has to be done here: rows of the source are read in the new shape.
+Where the source changed the schema, the tables of the target are forked and get the same column
+changes, new types get tables, and the merge is prepared on these unpublished tables. The merge's
+commit publishes them. Where only the target changed its schema, nothing has to be migrated: rows of
+the source are read in the target's schema.
 """
 
 from __future__ import annotations
@@ -35,17 +35,21 @@ from omnigraph.prepare.stored_entities import StoredSnapshot
 from omnigraph.snapshots.entity_delta import Op, Side, State, TypeDelta, type_delta
 from omnigraph.snapshots.equality import comparable, same_values
 from omnigraph.snapshots.schema_changes import schema_changes
-from omnigraph.storage.lance.staging.columns import commit_unpublished, fill_here, stage_columns
-from omnigraph.storage.lance.staging.property_defaults import OlderRows
+from omnigraph.storage.lance.staging.backfill import PropertyBackfill
+from omnigraph.storage.lance.staging.columns import (
+    commit_unpublished,
+    fill_in_process,
+    stage_columns,
+)
 from omnigraph.storage.lance.tables import ROW_ID, operation_properties
 from omnigraph.transaction.prepared import PreparedTable, PreparedWrite
 
 RELATED_MAX: Final = 100
-"""Entities that a conflict about a whole property names: enough to see which."""
+"""Entities that a conflict about a dropped property lists."""
 
 
 def merged_schema(states: Mapping[str, State]) -> AcceptedSchema:
-    """The schema that two sides come together in; raises where both changed it differently."""
+    """The merged schema of source and target; raises where both changed it differently."""
     base, source, target = (states[name].schema for name in ("base", "source", "target"))
     if source.digest in (base.digest, target.digest):
         return target
@@ -55,7 +59,7 @@ def merged_schema(states: Mapping[str, State]) -> AcceptedSchema:
     if merged is None:
         raise SchemasDiffer(
             f"both sides changed the schema: {reasons[0]}",
-            remedy="Apply to one side the schema of the other, with its own changes; then merge.",
+            remedy="Apply a schema with the changes of both to one side, then merge.",
             details={
                 "conflicts": reasons,
                 **{
@@ -73,9 +77,9 @@ def dropped_and_changed(
     merged: AcceptedSchema,
     accepted: Dropped = frozenset(),
 ) -> list[MergeConflict]:
-    """Types and properties that the merged schema no longer has, and that one side changed.
+    """Conflicts about types and properties that one side dropped and the other changed.
 
-    ``accepted`` are those that may go all the same.
+    ``accepted`` drops are no conflicts.
     """
     kept = {item.incarnation: item for item in merged.types()}
     olds = {item.incarnation: item for item in states["base"].schema.types()}
@@ -101,15 +105,15 @@ def dropped_and_changed(
 
 
 def _lost(was: EntityType, side: EntityType, after: EntityType) -> dict[str, str]:
-    """The properties of a side that the merge drops, each with the name it had before.
+    """The properties of a side that the merge drops, with their names in the base.
 
-    What a computed property is made of lives on in it.
+    Properties from which a new one is computed do not count as lost.
     """
     living = {item.property_id for item in after.properties.values()}
     olds = {item.property_id: item.name for item in was.properties.values()}
     known = {item.property_id for item in side.properties.values()}
     newer = [item for item in after.properties.values() if item.property_id not in known]
-    carried = set().union(*(OlderRows(item, after, side).reads() for item in newer))
+    carried = set().union(*(PropertyBackfill(item, after, side).reads() for item in newer))
     return {
         item.name: olds[item.property_id]
         for item in side.properties.values()
@@ -118,9 +122,9 @@ def _lost(was: EntityType, side: EntityType, after: EntityType) -> dict[str, str
 
 
 def _changed_ids(delta: TypeDelta, old: str, new: str) -> list[str]:
-    """The entities whose value of a property was changed, or that came with one.
+    """The ids of entities whose value of a property was changed, or that were inserted with one.
 
-    An entity that came with the default has nothing of its own to lose.
+    An inserted default does not count.
     """
     assert delta.old is not None
     assert delta.new is not None
@@ -147,7 +151,7 @@ def _changed_ids(delta: TypeDelta, old: str, new: str) -> list[str]:
 
 
 def _column(side: Side, rows: pa.Table, name: str) -> pa.Array:
-    """One column in a form in which values can be compared."""
+    """One column in a comparable form."""
     return comparable(side.table, rows.select([name, ROW_ID]))[name].combine_chunks()
 
 
@@ -164,23 +168,23 @@ def _dropped_property(owner: EntityType, name: str, ids: Sequence[str]) -> Merge
     return MergeConflict(owner.key, None, kind, message, (name,), related=related)
 
 
-@dataclass
-class Ground:
-    """A target, perhaps in a new schema, that a merge is prepared on."""
+@dataclass(frozen=True, slots=True)
+class MergeTarget:
+    """The target that a merge is prepared on, in its own or in the merged schema."""
 
     repository: Repository
     original: SnapshotPins
     state: State
     before: Mapping[str, TablePin] = field(default_factory=dict)
-    """The published pin of each type, by its type key on this ground."""
+    """The published pin of each type, by its type key in the merged schema."""
     remade: frozenset[str] = frozenset()
-    """Types that live on tables which nothing refers to yet."""
+    """Types whose tables are not published yet."""
     rules: Mapping[str, EntityType] = field(default_factory=dict)
-    """By type key: what the target's own entities did not have to keep to before."""
-    taken_over: bool = False
+    """Constraints by type key that are new to the target's own entities."""
+    is_migrated: bool = False
 
     def check(self, image: Image) -> Report:
-        """What the merged entities, the target's own among them, do not keep to."""
+        """Violations of the new constraints, by merged and by the target's own entities."""
         reduced, whole = self.state.schema, dict(image)
         for key, rules in self.rules.items():
             change = image.get(key, TypeImage())
@@ -195,7 +199,7 @@ class Ground:
         return report
 
     def _after(self, key: str, rules: EntityType, change: TypeImage) -> pa.Table:
-        """All entities of a type when the merge is done, as far as its rules need them."""
+        """All entities of a type after the merge, in the columns that its constraints need."""
         table = self.repository.tables.open(self.state.snapshot.pin(key).ref)
         names = [column.name for column in rules.columns()]
         rows = table.scan(names)
@@ -205,8 +209,8 @@ class Ground:
         return pa.concat_tables([rows, change.final.select(names)], promote_options="permissive")
 
     def finish(self, prepared: PreparedWrite) -> PreparedWrite:
-        """The prepared merge, and with it the schema it stands on."""
-        if not self.taken_over:
+        """The prepared merge, which also publishes the migration of the target."""
+        if not self.is_migrated:
             return prepared
         staged = {table.pin.key: table for table in prepared.tables}
         tables: list[PreparedTable] = []
@@ -237,7 +241,7 @@ class Ground:
         )
 
     def _moved(self, pin: TablePin, table: PreparedTable) -> TablePin:
-        """Write rows to a table that nobody knows yet."""
+        """Commit staged rows to an unpublished table; returns its new pin."""
         landed = commit_unpublished(self.repository.tables, table.staged)
         planned = table.planned()
         return pin.moved(
@@ -251,24 +255,26 @@ class Ground:
         )
 
     def _published(self, epochs: Mapping[str, int]) -> dict[str, int]:
-        """Epochs by the keys that the published types have."""
+        """Epochs by the published type keys."""
         return {self.before[key].key: e for key, e in epochs.items() if key in self.before}
 
 
-def take_over(repository: Repository, target: State, schema: AcceptedSchema) -> Ground:
-    """The target in another schema. Writes copies, and publishes nothing."""
+def migrate_target(repository: Repository, target: State, schema: AcceptedSchema) -> MergeTarget:
+    """The target migrated to a schema, on forks of its tables. Publishes nothing."""
     snapshot = target.snapshot
     if schema.digest == target.schema.digest:
-        return Ground(repository, snapshot, target)
-    work = _TakingOver(repository, snapshot, target.schema)
+        return MergeTarget(repository, snapshot, target)
+    work = _TargetMigration(repository, snapshot, target.schema)
     pins = {item.key: work.pin(item) for item in schema.types()}
     made = replace(snapshot, pins=dict(sorted(pins.items())), schema_hash=schema_id(schema))
     remade = frozenset(work.remade)
     state = State(made, schema)
-    return Ground(repository, snapshot, state, work.before, remade, work.rules, taken_over=True)
+    return MergeTarget(
+        repository, snapshot, state, work.before, remade, work.rules, is_migrated=True
+    )
 
 
-class _TakingOver:
+class _TargetMigration:
     def __init__(
         self, repository: Repository, snapshot: SnapshotPins, schema: AcceptedSchema
     ) -> None:
@@ -306,7 +312,7 @@ class _TakingOver:
         self.remade.add(after.key)
         properties = operation_properties(self._operation_id, "merge")
         copy = tables.open(tables.fork(pin.ref, new_ulid()))
-        staged = stage_columns(tables, copy, changes, properties, lambda: copy, fill_here)
+        staged = stage_columns(tables, copy, changes, properties, lambda: copy, fill_in_process)
         landed = commit_unpublished(tables, staged)
         return replace(
             pin,

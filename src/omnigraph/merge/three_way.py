@@ -1,11 +1,11 @@
-"""How one entity comes out of a three-way merge: a pure function of its three images.
+"""Three-way merge of one entity: a pure function of its images in base, source and target.
 
 An image maps columns (properties, and the ends of an edge) to values; None means that the entity
-does not exist. Values are compared with ``==``: whoever makes images sees to it that the same value
-is equal to itself. *Ours* is the target of the merge, *theirs* the source.
+does not exist. Values are compared with ``==``; the caller makes images in which equal values
+compare equal (NaN included). *Ours* is the target of the merge, *theirs* the source.
 
-A property is *contested* when both sides changed it to different values. Strategies and decisions
-of a person decide what is contested; what only one side changed is taken from that side.
+A property is *contested* when both sides changed it to different values. A strategy or a resolution
+decides contested properties; a property that one side changed is taken from that side.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
 Image: TypeAlias = Mapping[str, Any] | None
-Level = Literal["entity", "property"]
-Strategy = Literal["ours", "theirs"]
+MergeLevel = Literal["entity", "property"]
+MergeStrategy = Literal["ours", "theirs"]
 SideName = Literal["base", "source", "target"]
 Choice = Literal["ours", "theirs", "base", "delete"]
-"""What a person may choose for an entity."""
+"""The choices of a resolution."""
 
 SIDE_OF: Final[Mapping[str, SideName]] = {"ours": "target", "theirs": "source", "base": "base"}
 
 
 class ConflictKind(StrEnum):
-    """What can be in the way of a merge: the first three between two images, then constraints."""
+    """Kinds of conflicts: three between the images of an entity, then violated constraints."""
 
     DIVERGENT_INSERT = "divergent_insert"
     DIVERGENT_UPDATE = "divergent_update"
@@ -39,10 +39,10 @@ class ConflictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a person decided about an entity.
+    """A resolution of one entity, without its values.
 
-    ``take`` decides every contested property, or the whole entity where none is contested.
-    ``picks`` take single properties from one side. ``given`` properties get values of their own.
+    ``take`` decides every contested property, or the whole entity if none is contested. ``picks``
+    takes single properties from one side. ``given`` are the properties that get new values.
     """
 
     take: Choice | None = None
@@ -57,19 +57,19 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """The entity becomes what it is on one side, also if that is nothing."""
+    """The entity as it is on one side; it is deleted if that side does not have it."""
 
     side: SideName = "source"
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The entity goes away."""
+    """The entity is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """The entity of one side with properties of others; given values come on top."""
+    """The entity of one side with properties of other sides; given values are set afterwards."""
 
     taken: Mapping[str, SideName]
     start: SideName = "target"
@@ -77,7 +77,7 @@ class Mix:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Nobody decided it; ``properties`` are those that are contested."""
+    """An unresolved conflict; ``properties`` are the contested ones."""
 
     kind: ConflictKind
     properties: frozenset[str] = frozenset()
@@ -91,11 +91,11 @@ def decide(
     source: Image,
     target: Image,
     *,
-    level: Level = "property",
-    strategy: Strategy | None = None,
+    level: MergeLevel = "property",
+    strategy: MergeStrategy | None = None,
     settled: Settled | None = None,
 ) -> Decision:
-    """The outcome for one entity."""
+    """Merge one entity."""
     if settled is not None:
         return _settle(base, source, target, strategy, settled)
     if source in (base, target):
@@ -115,9 +115,9 @@ def decide(
 def alternatives(
     base: Image, source: Image, target: Image, *, settled: Settled | None = None
 ) -> list[Decision]:
-    """What may become of an entity that clashes, once somebody takes one side or the other."""
+    """The possible outcomes of a clash: all results of taking one side or the other."""
     found: list[Decision] = []
-    sides: tuple[Strategy, ...] = ("ours", "theirs")
+    sides: tuple[MergeStrategy, ...] = ("ours", "theirs")
     for side in sides:
         found.append(decide(base, source, target, strategy=side, settled=settled))
         if settled is None:
@@ -126,9 +126,9 @@ def alternatives(
 
 
 def _settle(
-    base: Image, source: Image, target: Image, strategy: Strategy | None, settled: Settled
+    base: Image, source: Image, target: Image, strategy: MergeStrategy | None, settled: Settled
 ) -> Decision:
-    """The outcome for an entity that a person decided, perhaps only in part."""
+    """Merge an entity that has a resolution, which may cover only a part of its properties."""
     if settled.take == "delete":
         return Remove()
     images: dict[SideName, Image] = {"base": base, "source": source, "target": target}
@@ -160,7 +160,7 @@ def _settle(
 
 
 def _without(named: set[str]) -> Decision:
-    """A side that does not have the entity was chosen; properties of it cannot be set."""
+    """The outcome when the chosen side does not have the entity; its properties cannot be set."""
     return Clash(ConflictKind.DELETE_VS_UPDATE) if named else Remove()
 
 
@@ -169,7 +169,7 @@ def _compared(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """The properties that only the source changed, and those that are contested.
 
-    Where both sides made the entity, a property without a value counts as not set.
+    Where both sides inserted the entity, a null property counts as not set.
     """
     theirs: set[str] = set()
     contested: set[str] = set()

@@ -1,15 +1,14 @@
-"""Undoing and repeating: revert, cherry-pick, restore and reset.
+"""Revert, cherry-pick, restore and reset.
 
-The first three are merges with a base of their own choosing (ADR 8), checked and committed like any
-other. A reset publishes forks of the versions a commit had: its cost does not depend on how much
-there is to undo.
+The first three are merges with a chosen base (ADR 8), checked and committed like any other. A reset
+publishes forks of the versions that a commit had: its cost does not depend on the size of the
+change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from omnigraph.catalog.branches.registry import is_protected
 from omnigraph.catalog.history.commits import find_commit
@@ -18,47 +17,47 @@ from omnigraph.catalog.publication import Publication, Requirements, TableChange
 from omnigraph.catalog.references import locate_commit, resolve
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import Commit, Row, TablePin
+from omnigraph.catalog.schemas import cached_schema
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import BranchProtected, InvalidInput, PreconditionFailed, SchemasDiffer
 from omnigraph.merge.conflicts import MergeConflict, raise_conflicts
-from omnigraph.merge.contested import MergeRules
-from omnigraph.merge.merge import MergeOptions, MergePlan, plan_merge, stage_plan, state_at
+from omnigraph.merge.entity_decisions import MergeRules
+from omnigraph.merge.merge import MergeOptions, plan_merge, stage_plan, state_at
 from omnigraph.merge.target import dropped_and_changed
 from omnigraph.model.ids import new_ulid
-from omnigraph.prepare.committer import Attempt, Committer, WriteOptions, cached_schema
+from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
 from omnigraph.prepare.preparer import Preparer
 from omnigraph.snapshots.entity_delta import State
 from omnigraph.storage.failpoints import hit
-from omnigraph.transaction.prepared import PreparedWrite
 from omnigraph.transaction.transaction import WriteTransaction
 
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """The commit that was made (None: there was nothing to do) and the rows it wrote."""
+    """The commit (None: there was nothing to change) and the rows it wrote, by type key."""
 
     commit: Commit | None
     rows_written: Mapping[str, int]
 
 
 class Undo:
-    """Merges with a chosen base into one branch."""
+    """Revert, cherry-pick and restore: merges into a branch with a chosen base."""
 
     def __init__(self, repository: Repository, committer: Committer) -> None:
         self._repository = repository
         self._committer = committer
 
     def revert(self, commit_id: str, options: WriteOptions, merge: MergeOptions) -> UndoResult:
-        """Undo what a commit did to its first parent, keeping what came after."""
+        """Undo the changes of a commit to its first parent; later changes stay."""
         made, before = self._commit_and_parent(commit_id, "reverted")
         return self._merge(options, merge, made, before, f"revert of {commit_id}")
 
     def cherry_pick(self, commit_id: str, options: WriteOptions, merge: MergeOptions) -> UndoResult:
-        """Do again, here, what a commit did to its first parent."""
+        """Apply the changes of a commit to its first parent."""
         made, before = self._commit_and_parent(commit_id, "picked")
 
         def missing(target: State) -> list[MergeConflict]:
-            """Properties that the commit changed and the branch does not have."""
+            """Conflicts about properties that the commit changed and the branch does not have."""
             states = {"base": before, "source": made, "target": before}
             return dropped_and_changed(self._repository, states, target.schema, merge.dropped())
 
@@ -67,14 +66,14 @@ class Undo:
     def restore(
         self, target: str, only: Mapping[str, Collection[str] | None], options: WriteOptions
     ) -> UndoResult:
-        """Bring entities, or whole types, back to what they were at an older state."""
+        """Restore entities, or whole types, from an older state."""
         old = self._state(target)
         chosen = {
             old.schema.type(key).key: None if ids is None else frozenset(ids)
             for key, ids in only.items()
         }
         if not chosen:
-            raise InvalidInput("nothing to restore was named", remedy="Name a type.")
+            raise InvalidInput("no type to restore was given", remedy="Name a type.")
         rules = MergeRules(only=chosen)
         return self._merge(options, rules, None, old, f"restore from {target}")
 
@@ -89,13 +88,12 @@ class Undo:
         doing: str,
         missing: Callable[[State], Sequence[MergeConflict]] = lambda _: (),
     ) -> UndoResult:
-        """Merge ``source`` into the branch; without a base, it simply replaces what is there.
+        """Merge ``source`` into the branch; without a base, it replaces the target's values.
 
-        ``missing`` says what the target has no place for.
+        ``missing`` returns the conflicts about properties that the target does not have.
         """
-        plans: list[MergePlan] = []
 
-        def prepare(attempt: Attempt) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+        def prepare(attempt: Attempt) -> Prepared[None]:
             target = State(attempt.snapshot, attempt.schema)
             states = {"base": base or target, "source": source, "target": target}
             rules = merge.rules(target) if isinstance(merge, MergeOptions) else merge
@@ -105,15 +103,13 @@ class Undo:
             conflicts = [*missing(target), *plan.conflicts]
             resolvable = isinstance(merge, MergeOptions)
             raise_conflicts(conflicts, doing, level=rules.level, resolvable=resolvable)
-            plans.append(plan)
             if not plan.has_effect:
-                return None, {}
-            return stage_plan(preparer, plan, attempt.snapshot, options.info), {}
+                return Prepared(None)
+            staged = stage_plan(preparer, plan, attempt.snapshot, options.info)
+            return Prepared(staged, rows_written=plan.rows_written)
 
-        digest = f"{doing} {merge!r}"
-        done = self._committer.run(options, prepare, retry=lambda: True, digest=lambda: digest)
-        written = plans[-1].rows_written if plans and done.commit is not None else {}
-        return UndoResult(done.commit, written)
+        outcome = self._committer.run(options, prepare, digest=lambda: f"{doing} {merge!r}")
+        return UndoResult(outcome.commit, outcome.rows_written)
 
     def _commit_and_parent(self, commit_id: str, what: str) -> tuple[State, State]:
         branch, commit = locate_commit(self._repository, commit_id)
@@ -133,26 +129,24 @@ class Undo:
 
 
 def _require_comparable(states: Mapping[str, State], rules: MergeRules) -> None:
-    """A change of the schema is not undone or repeated entity by entity; nor is a dropped type."""
+    """Raise for a commit that changed the schema, and for a type that was dropped since."""
     base, source, target = (states[name] for name in ("base", "source", "target"))
     if base is not target and base.schema.digest != source.schema.digest:
-        raise SchemasDiffer(
-            "this commit changed the schema", remedy="Apply the schema that you want instead."
-        )
+        raise SchemasDiffer("this commit changed the schema", remedy="Use `schema apply` instead.")
     living = {item.incarnation for item in target.schema.types()}
     for key in rules.only or ():
         if source.schema.type(key).incarnation not in living:
             raise SchemasDiffer(
-                f"{key} was dropped since", remedy="Bring it back with `schema apply --undrop`."
+                f"{key} was dropped since", remedy="Restore it with `schema apply --undrop`."
             )
 
 
 def reset(
     repository: Repository, transaction: WriteTransaction, target: str, options: WriteOptions
 ) -> Commit | None:
-    """Make a branch hold exactly what an older state held, as a new commit.
+    """Set a branch to an older state of its history, as a new commit.
 
-    Nothing of the history in between is lost. Protected branches refuse.
+    The history in between stays. Raises for a protected branch.
     """
     branch = repository.branch(options.branch)
     transaction.enter(branch)
@@ -168,7 +162,7 @@ def reset(
     if find_commit(repository.manifest(branch).current(), old.commit_id) is None:
         raise InvalidInput(
             f"{target!r} is not in the history of branch {branch.name!r}",
-            remedy="Merge or restore what another branch holds.",
+            remedy="Merge the other branch, or restore from it.",
         )
     state = repository.manifest(branch).current()
     same_schema = old.schema_hash == now.schema_hash
@@ -181,7 +175,7 @@ def reset(
             if now.pins[key].ref != pin.ref
         )
     else:
-        put = tuple(_pins_brought_back(repository, old, branch.incarnation))
+        put = tuple(_restored_pins(repository, old, branch.incarnation))
     if not changes and not put:
         return None
     operation = new_ulid()
@@ -190,7 +184,7 @@ def reset(
         branch=branch.name,
         kind=options.info.kind,
         created_at_us=repository.clock.now_us(),
-        actor=transaction.acting(options.info.actor),
+        actor=transaction.actor_of(options.info.actor),
         message=options.info.message,
         operation_id=operation,
         metadata=dict(options.info.metadata),
@@ -202,7 +196,7 @@ def reset(
         head=now.commit_id,
     )
     hit("reset.before_publish")
-    published = repository.manifest(branch).publish_told(
+    published = repository.manifest(branch).publish_and_report(
         Publication(
             operation,
             branch.name,
@@ -217,8 +211,8 @@ def reset(
     return published.commit
 
 
-def _pins_brought_back(repository: Repository, old: SnapshotPins, owner: str) -> Iterator[Row]:
-    """The types as another schema had them, on copies of their own: all that the branch holds."""
+def _restored_pins(repository: Repository, old: SnapshotPins, owner: str) -> Iterator[Row]:
+    """Pin rows of all types of a state with another schema, on forks that the branch owns."""
     for pin in old.pins.values():
         back = pin.moved(
             repository.tables.fork(pin.ref, new_ulid()),
@@ -232,7 +226,7 @@ def _pins_brought_back(repository: Repository, old: SnapshotPins, owner: str) ->
 
 
 def _forked(repository: Repository, pin: TablePin, owner: str) -> TableChange:
-    """A copy of an old version whose newest version it is: later writes build on it."""
+    """A fork of an old version, on which later writes build."""
     ref = repository.tables.fork(pin.ref, new_ulid())
     return TableChange(
         pin.key, ref, pin.rows, pin.transaction, deletes=True, inserts=True, owner=owner

@@ -1,15 +1,15 @@
-"""Violations of the merged result as conflicts: each names an entity that somebody can decide.
+"""Turns constraint violations of the merged result into conflicts that can be resolved.
 
-The evaluator says which rule is broken. Here every violation gets the entities and the values of
-the three sides that a resolution needs; a cardinality is told edge by edge: those that are too
-many, or those that went away and are missing.
+Each conflict names the entities and has the values of the three sides that a resolution needs. A
+violated cardinality becomes one conflict per edge: those above the maximum, or the deleted ones
+that are missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,14 +17,11 @@ import pyarrow.compute as pc
 from omnigraph.catalog.repository import Repository
 from omnigraph.constraints import Image, Report, StoredTypes, TypeImage, Violation
 from omnigraph.lang.schema import SRC, EdgeType
-from omnigraph.merge.conflict_values import ShownValues, shown_names
-from omnigraph.merge.conflicts import Entity, MergeConflict
+from omnigraph.merge.conflict_values import ConflictValues, shown_names
+from omnigraph.merge.conflicts import EntityRef, MergeConflict
 from omnigraph.merge.three_way import ConflictKind
 from omnigraph.snapshots.entity_delta import Side, State
 from omnigraph.storage.lance.lookup import locate
-
-if TYPE_CHECKING:
-    pass
 
 _RULES: Final = {
     "endpoint": ConflictKind.ORPHAN_EDGE,
@@ -35,8 +32,8 @@ _OF_ONE_ENTITY: Final = ("type", "required", "range", "check", "enum")
 
 
 @dataclass(frozen=True, slots=True)
-class Violated:
-    """Makes conflicts of the violations of one merge."""
+class ViolationConflicts:
+    """Converts the violations of one merge."""
 
     repository: Repository
     states: Mapping[str, State]
@@ -44,13 +41,13 @@ class Violated:
     stored: StoredTypes
 
     def conflicts(self, reports: Iterable[Report]) -> list[MergeConflict]:
-        """One conflict for each violation, with values; what is told twice is told once."""
+        """One conflict for each distinct violation, with values."""
         shown = dict.fromkeys(v for report in reports for v in report.shown)
         unfit = {(v.type_key, v.id, v.property) for v in shown if v.rule == "type"}
         found: list[Violation] = []
         for violation in shown:
             if violation.rule == "required" and _where(violation) in unfit:
-                continue  # it has a value, which does not fit
+                continue  # the value is not missing: it does not fit
             if violation.rule == "cardinality":
                 found += self._edges(violation)
             elif violation.rule in _OF_ONE_ENTITY:
@@ -60,7 +57,7 @@ class Violated:
         return self._with_values(found)
 
     def _depending(self, violation: Violation) -> Violation:
-        """A rule about one entity may be broken by one of its possible outcomes alone."""
+        """Marks the violation by an undecided entity: only one of its outcomes may violate it."""
         key, id, name = _where(violation)
         change = self.image.get(key, TypeImage())
         known = change.rows is not None and name in change.rows.column_names
@@ -71,7 +68,7 @@ class Violated:
     # -- cardinality -------------------------------------------------------------------------------
 
     def _edges(self, violation: Violation) -> Iterator[Violation]:
-        """A violation for every edge that is too many or missing; ``id`` was that of the source."""
+        """The violation of a source node as one for every edge that is too many or missing."""
         key, source = violation.type_key or "", violation.id or ""
         edge = self.states["target"].schema.type(key)
         assert isinstance(edge, EdgeType)
@@ -84,14 +81,14 @@ class Violated:
             chosen = gone[: max(edge.cardinality.low - len(present), 1)]
             if not chosen:
                 chosen = [id for other, id in violation.depends_on if other == key][:1]
-        node: Entity = (f"node:{edge.source}", source)
+        node: EntityRef = (f"node:{edge.source}", source)
         named: list[str | None] = [*chosen] or [None]
         for id in named:
             others = ((key, other) for other in (present if id in present else gone) if other != id)
             yield replace(violation, id=id, columns=(SRC,), related=(node, *others))
 
     def _edges_of(self, edge: EdgeType, source: str) -> tuple[list[str], list[str], list[str]]:
-        """The edges of a node: written by the merge, left as they are, and gone."""
+        """The edges of a source node: written by the merge, unchanged, and removed."""
         change = self.image.get(edge.key, TypeImage())
         written: list[str] = []
         if change.final is not None:
@@ -102,7 +99,7 @@ class Violated:
         found = self.stored.matching(edge.key, SRC, pa.array([source]), ["id", SRC])
         superseded = set(change.superseded.to_pylist())
         stored = sorted(found["id"].to_pylist())
-        written.sort(key=lambda id: id in stored)  # what the target had comes last
+        written.sort(key=lambda id: id in stored)  # edges that the target has come last
         kept = [id for id in stored if id not in superseded]
         return written, kept, [id for id in stored if id in superseded and id not in written]
 
@@ -120,7 +117,7 @@ class Violated:
         shown = {}
         for name in ("base", "target", "source"):
             side = self._side(name, owner.incarnation)
-            shown[name] = ShownValues(side, owner, _row_ids(side, ids))
+            shown[name] = ConflictValues(side, owner, _row_ids(side, ids))
         for at, violation in enumerate(violations):
             columns = violation.columns or ((violation.property,) if violation.property else ())
             kind = _RULES.get(violation.rule, ConflictKind.VALUE_CONSTRAINT_VIOLATION)
@@ -149,7 +146,7 @@ def _where(violation: Violation) -> tuple[str, str, str]:
 
 
 def _row_ids(side: Side | None, ids: Sequence[str | None]) -> list[int | None]:
-    """The rows of these entities on one side, where it has them."""
+    """The row ids of these entities on one side, None where it does not have them."""
     wanted = pa.array(sorted({id for id in ids if id is not None}), pa.string())
     if side is None or not len(wanted):
         return [None] * len(ids)

@@ -1,196 +1,174 @@
-"""Arguments of public methods, checked against their annotations before anything else happens.
+"""Checks of arguments: a wrong type is an ``InvalidInput`` that names the argument.
 
-A wrong type is a typed error that names the argument, instead of whatever the first line that uses
-it would raise. Checked is what is cheap: plain types, that texts are UTF-8 and whole numbers have
-64 bits. What a value means is the business of the method. Annotations that name neither one of
-``_TYPES`` nor a class of the function's own module are not looked at.
+Public methods pass every argument through one of these functions before they use it. They check
+types, that texts are valid UTF-8, and that whole numbers fit into 64 bits. What a value means is
+checked by the code that uses it.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from datetime import timedelta
-from functools import wraps
-from types import FunctionType
-from typing import Any, Final, ParamSpec, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from omnigraph.errors import InvalidInput
 
-P = ParamSpec("P")
-Returned = TypeVar("Returned")
-Class = TypeVar("Class", bound=type)
+T = TypeVar("T")
 
-_NONE: Final = type(None)
-_TYPES: Final[Mapping[str, type]] = {
-    "None": _NONE,
-    "str": str,
-    "bytes": bytes,
-    "int": int,
-    "float": float,
-    "bool": object,  # anything that is true or false
-    "timedelta": timedelta,
-    "os.PathLike": os.PathLike,
-    "tuple": tuple,
-    "Mapping": Mapping,
-    "Sequence": Sequence,
-    "Iterable": Iterable,
-}
-_WORDS: Final = {
-    "None": "None",
-    "str": "text",
-    "bytes": "bytes",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "True or False",
-    "timedelta": "a timedelta",
-    "os.PathLike": "a path",
-    "tuple": "a tuple",
-    "Mapping": "a mapping",
-    "Sequence": "a list",
-    "Iterable": "a list",
-}
-_PART: Final = re.compile(r"([\w.]+)(?:\[(.*)\])?")
 _WHOLE_MAX: Final = 2**63 - 1
 
 
-class Expected:
-    """What an annotation such as ``Sequence[str] | None`` asks for."""
-
-    __slots__ = ("_of_texts", "_types", "_words")
-
-    def __init__(self, types: Mapping[str, type], *, of_texts: bool) -> None:
-        numbers = (int,) if "float" in types else ()
-        self._types = (*types.values(), *numbers)
-        self._words = " or ".join(_WORDS.get(name, name) for name in types)
-        self._of_texts = of_texts
-
-    @classmethod
-    def of(cls, annotation: str, known: Mapping[str, Any]) -> Expected | None:
-        """None when the annotation says something that is not checked here."""
-        types: dict[str, type] = {}
-        of_texts = False
-        for part in _split(annotation):
-            found = _PART.fullmatch(part.strip())
-            kind: Any = None if found is None else _TYPES.get(found[1], known.get(found[1]))
-            if found is None or not _is_class(kind):
-                return None
-            types[found[1]] = kind
-            inner = (found[2] or "").partition(",")[0]
-            of_texts = of_texts or (inner == "str" and kind is not os.PathLike)
-        return cls(types, of_texts=of_texts)
-
-    def check(self, name: str, value: Any) -> None:
-        if value is None and _NONE in self._types:
-            return
-        if object in self._types:
-            _check_truth(name, value)
-            return
-        letters = isinstance(value, str | bytes) and type(value) not in self._types
-        if letters or not isinstance(value, self._types):
-            raise InvalidInput(
-                f"`{name}` is {type(value).__name__}", remedy=f"`{name}` must be {self._words}."
-            )
-        if isinstance(value, str):
-            _check_text(name, value)
-        elif isinstance(value, int):
-            if not -_WHOLE_MAX - 1 <= value <= _WHOLE_MAX:
-                raise InvalidInput(
-                    f"`{name}` is too large a number", remedy=f"`{name}` must have 64 bits at most."
-                )
-        elif self._of_texts and isinstance(value, list | tuple | bytes | Set | Mapping):
-            for item in value:
-                if not isinstance(item, str):
-                    raise InvalidInput(
-                        f"`{name}` contains {type(item).__name__}",
-                        remedy=f"`{name}` must contain texts only.",
-                    )
-                _check_text(name, item)
+def text(name: str, value: object) -> str:
+    """The value, if it is a text."""
+    if not isinstance(value, str):
+        raise _wrong_type(name, value, "text")
+    _check_utf8(name, value)
+    return value
 
 
-def _check_truth(name: str, value: Any) -> None:
-    try:
-        bool(value)
-    except Exception as error:  # an array, for example
+def optional_text(name: str, value: object) -> str | None:
+    """The value, if it is a text or None."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _wrong_type(name, value, "text or None")
+    return text(name, value)
+
+
+def texts(name: str, value: object) -> tuple[str, ...]:
+    """The items of the value, if it is an iterable of texts; a text is not one."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise _wrong_type(name, value, "a list")
+    items = tuple(value)
+    _check_items(name, items)
+    return items
+
+
+def optional_texts(name: str, value: object) -> tuple[str, ...] | None:
+    """The items of the value, if it is an iterable of texts, or None."""
+    return None if value is None else texts(name, value)
+
+
+def mapping(name: str, value: object) -> Mapping[str, Any]:
+    """The value, if it is a mapping whose keys are texts."""
+    if not isinstance(value, Mapping):
+        raise _wrong_type(name, value, "a mapping")
+    _check_items(name, value)
+    return value
+
+
+def optional_mapping(name: str, value: object) -> Mapping[str, Any] | None:
+    """The value, if it is a mapping whose keys are texts, or None."""
+    return None if value is None else mapping(name, value)
+
+
+def mappings(name: str, value: object) -> tuple[Mapping[str, Any], ...]:
+    """The items of the value, if it is an iterable of mappings."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise _wrong_type(name, value, "a list of mappings")
+    return tuple(mapping(name, item) for item in value)
+
+
+def whole(name: str, value: object) -> int:
+    """The value, if it is a whole number of 64 bits."""
+    if not isinstance(value, int):
+        raise _wrong_type(name, value, "a whole number")
+    if not -_WHOLE_MAX - 1 <= value <= _WHOLE_MAX:
         raise InvalidInput(
-            f"`{name}` is {type(value).__name__}", remedy=f"`{name}` must be True or False."
-        ) from error
+            f"`{name}` does not fit into 64 bits", remedy=f"`{name}` must have 64 bits at most."
+        )
+    return value
 
 
-def _is_class(kind: Any) -> bool:
-    """Whether something is a class that values can be asked for; some protocols are not."""
-    if not isinstance(kind, type):
-        return False
+def optional_whole(name: str, value: object) -> int | None:
+    """The value, if it is a whole number of 64 bits or None."""
+    return None if value is None else whole(name, value)
+
+
+def number(name: str, value: object) -> float:
+    """The value, if it is a number."""
+    if isinstance(value, float):
+        return value
+    if not isinstance(value, int):
+        raise _wrong_type(name, value, "a number")
+    return whole(name, value)
+
+
+def optional_number(name: str, value: object) -> float | None:
+    """The value, if it is a number or None."""
+    return None if value is None else number(name, value)
+
+
+def truth(name: str, value: object) -> bool:
+    """Whether the value is true; an array, for example, is neither true nor false."""
     try:
-        isinstance(None, kind)
-    except TypeError:
-        return False
-    return True
+        return bool(value)
+    except Exception as error:
+        raise _wrong_type(name, value, "True or False") from error
 
 
-def _split(annotation: str) -> list[str]:
-    """The alternatives of an annotation; a bar inside brackets belongs to what is inside."""
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(annotation):
-        depth += (letter == "[") - (letter == "]")
-        if letter == "|" and not depth:
-            parts.append(annotation[start:at])
-            start = at + 1
-    return [*parts, annotation[start:]]
+def path(name: str, value: object) -> str:
+    """The path or URI that a text or a path object spells."""
+    if isinstance(value, bytes) or not isinstance(value, str | os.PathLike):
+        raise _wrong_type(name, value, "text or a path")
+    return text(name, value) if isinstance(value, str) else os.fspath(value)
 
 
-def utf8_problem(text: str) -> str | None:
-    """Where a text cannot be UTF-8 (a lone surrogate); None when it can."""
-    if text.isascii():
+def optional_path(name: str, value: object) -> str | None:
+    """The path or URI that a text or a path object spells, or None."""
+    return None if value is None else path(name, value)
+
+
+def instance(name: str, value: object, kind: type[T]) -> T:
+    """The value, if it is of a class."""
+    if not isinstance(value, kind):
+        raise _wrong_type(name, value, kind.__name__)
+    return value
+
+
+def optional_instance(name: str, value: object, kind: type[T]) -> T | None:
+    """The value, if it is of a class or None."""
+    return None if value is None else instance(name, value, kind)
+
+
+def optional_function(name: str, value: T) -> T:
+    """The value, if it can be called or is None."""
+    if value is not None and not callable(value):
+        raise _wrong_type(name, value, "a function or None")
+    return value
+
+
+def utf8_problem(value: str) -> str | None:
+    """Where a text cannot be encoded as UTF-8 (a lone surrogate); None when it can."""
+    if value.isascii():
         return None
     try:
-        text.encode()
+        value.encode()
     except UnicodeEncodeError as error:
-        return f"it has {text[error.start]!a} at {error.start}"
+        return f"it has {value[error.start]!a} at {error.start}"
     return None
 
 
-def _check_text(name: str, text: str) -> None:
-    problem = utf8_problem(text)
+def _check_items(name: str, items: Iterable[object]) -> None:
+    for item in items:
+        if not isinstance(item, str):
+            raise InvalidInput(
+                f"`{name}` contains {type(item).__name__}",
+                remedy=f"`{name}` must contain texts only.",
+            )
+        _check_utf8(name, item)
+
+
+def _check_utf8(name: str, value: str) -> None:
+    problem = utf8_problem(value)
     if problem is not None:
         raise InvalidInput(
             f"`{name}` is not valid UTF-8: {problem}", remedy=f"Give `{name}` in UTF-8."
         )
 
 
-def checked(function: Callable[P, Returned]) -> Callable[P, Returned]:
-    """The function with its arguments checked."""
-    inner: Any = function
-    while hasattr(inner, "__wrapped__"):  # a context manager, for example
-        inner = inner.__wrapped__
-    code = inner.__code__
-    names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
-    expected: dict[str, Expected] = {}
-    for name in (*names, *code.co_varnames[len(names) : len(names) + code.co_kwonlyargcount]):
-        found = Expected.of(str(inner.__annotations__.get(name, "")), inner.__globals__)
-        if found is not None:
-            expected[name] = found
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Returned:
-        for name, value in zip(names, args, strict=False):
-            if name in expected:
-                expected[name].check(name, value)
-        for name, value in kwargs.items():
-            if name in expected:
-                expected[name].check(name, value)
-        return function(*args, **kwargs)
-
-    return call
-
-
-def checked_methods(cls: Class) -> Class:
-    """A class whose public methods, inherited ones included, check their arguments."""
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        found |= vars(base)
-    for name, method in found.items():
-        if not name.startswith("_") and isinstance(method, FunctionType):
-            setattr(cls, name, checked(method))
-    return cls
+def _wrong_type(name: str, value: object, expected: str) -> InvalidInput:
+    return InvalidInput(
+        f"`{name}` must be {expected}, not {type(value).__name__}",
+        remedy=f"Pass {expected} as `{name}`.",
+    )

@@ -1,7 +1,7 @@
 """Checkpoints: where a long computation can be stopped.
 
-Whoever bounds a computation installs a check for as long as it runs; whatever takes long calls
-``checkpoint`` between its parts. Without a check installed nothing happens. The check belongs to
+The caller that bounds a computation installs a check; long computations call ``checkpoint``
+between their steps. Without a check installed nothing happens. The check belongs to
 the running context: computations in other threads have their own, or none.
 """
 

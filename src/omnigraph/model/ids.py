@@ -1,7 +1,6 @@
-"""Identifiers and clocks: the only places that ask the machine for randomness or the time.
+"""Identifiers: ULIDs, which sort by creation time and are unique without coordination.
 
-ULIDs sort by creation time and are unique without coordination; within one process they are
-strictly increasing, also inside one millisecond. ``Clock`` is a seam: tests pass their own.
+Within one process they are strictly increasing, also inside one millisecond.
 """
 
 from __future__ import annotations
@@ -10,13 +9,15 @@ import hashlib
 import os
 import threading
 import time
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 ULID_LENGTH = 26
+_PAIR_SHIFTS = range(120, -1, -10)
 _RANDOM_BITS = 80
 _RUN_BITS = 40  # the last eight characters: what varies inside one run of ids
 _lock = threading.Lock()
@@ -37,7 +38,7 @@ def new_ulids(count: int) -> pa.Array:
 def placed_ulids(operation_id: str, part: int, places: np.ndarray[Any, Any]) -> pa.Array:
     """The ULIDs of the records at some places of one part of an operation's input.
 
-    The same operation, part and place always give the same id, whoever asks and how often; its time
+    The same operation, part and place always give the same id; its time
     is that of the operation. Distinct places (of at most 2**40 parts and places) get distinct ids.
     """
     run = (1 << _RUN_BITS) - 1
@@ -77,7 +78,7 @@ def _reserve(count: int) -> int:
 
 def encode_ulid(value: int) -> str:
     """Spell a 128-bit number as a ULID."""
-    return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
 
 
 def decode_ulid(text: str) -> int:
@@ -101,27 +102,3 @@ def _forget_last_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_last_after_fork)
-
-
-class Clock(Protocol):
-    """What the engine asks of time."""
-
-    def now_us(self) -> int:
-        """Microseconds since the epoch: shown to people, never used to decide anything."""
-
-    def monotonic(self) -> float:
-        """Seconds that never step back and keep counting while the process is stopped."""
-
-
-class SystemClock:
-    def now_us(self) -> int:
-        return time.time_ns() // 1_000
-
-    def monotonic(self) -> float:
-        # BOOTTIME also counts while the machine is suspended, so a lease never outlives a nap.
-        if hasattr(time, "CLOCK_BOOTTIME"):
-            return time.clock_gettime(time.CLOCK_BOOTTIME)
-        return time.monotonic()
-
-
-SYSTEM_CLOCK = SystemClock()

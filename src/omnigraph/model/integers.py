@@ -9,6 +9,6 @@ DIGITS_MAX: Final = 18
 
 
 def whole_number(text: str) -> int | None:
-    """The number a text says in plain digits; None for everything else."""
+    """The integer that a text of plain digits spells; None for any other text."""
     plain = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
     return int(text) if plain else None

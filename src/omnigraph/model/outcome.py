@@ -1,9 +1,9 @@
-"""What became of a write whose caller was interrupted: told on the exception that interrupts it.
+"""The outcome of a write whose caller is interrupted: a note on the exception.
 
-Ctrl-C, ``SystemExit`` or a ``MemoryError`` can arrive before, during and after the commit. Whoever
-commits something says so here; ``told`` adds it to the exception as a note (PEP 678) that the
-caller, a traceback and the command line show. Errors of our own tree need no note: they say
-themselves what happened. Kept per thread. It must never change what happens.
+Ctrl-C, ``SystemExit`` or a ``MemoryError`` can arrive before, during and after a commit. Code that
+commits records it here; ``noting_outcome`` adds the outcome to the exception as a note (PEP 678),
+which a traceback and the command line show. Errors of our own tree need no note: their text says
+what happened. The record is kept per thread. It must never change what happens.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from omnigraph.errors import OmnigraphError
 NOTHING: Final = "nothing was written"
 
 
-class Told:
-    """What one call made visible so far."""
+class WriteOutcome:
+    """What one call has made visible so far."""
 
     def __init__(self) -> None:
         self.commits: list[str] = []
@@ -27,7 +27,7 @@ class Told:
         self.changed = False
 
     def sentence(self) -> str:
-        """What to tell a caller who is interrupted now."""
+        """The note for a caller that is interrupted now."""
         if self.undecided:
             commit_id = self.undecided[-1]
             if commit_id is None:
@@ -44,7 +44,7 @@ class Told:
 
 
 class _PerThread(threading.local):
-    told: Told | None = None
+    outcome: WriteOutcome | None = None
 
 
 _current = _PerThread()
@@ -52,13 +52,13 @@ _current = _PerThread()
 
 def committed(commit_id: str | None) -> None:
     """Something of this call is visible: under this commit id, or without a commit."""
-    told = _current.told
-    if told is None:
+    outcome = _current.outcome
+    if outcome is None:
         return
     if commit_id is None:
-        told.changed = True
-    elif commit_id not in told.commits:
-        told.commits.append(commit_id)
+        outcome.changed = True
+    elif commit_id not in outcome.commits:
+        outcome.commits.append(commit_id)
 
 
 def works_in_steps() -> None:
@@ -68,20 +68,20 @@ def works_in_steps() -> None:
 
 def undecided(commit_id: str | None) -> None:
     """This call ends without knowing whether the commit is visible."""
-    if _current.told is not None:
-        _current.told.undecided.append(commit_id)
+    if _current.outcome is not None:
+        _current.outcome.undecided.append(commit_id)
 
 
 @contextmanager
-def told() -> Iterator[Told]:
+def noting_outcome() -> Iterator[WriteOutcome]:
     """Add to an exception that interrupts the block what became of the writes in it.
 
-    Blocks may be nested; the outermost one tells. Also a decorator.
+    Blocks may be nested; the outermost one adds the note.
     """
-    if _current.told is not None:
-        yield _current.told
+    if _current.outcome is not None:
+        yield _current.outcome
         return
-    _current.told = found = Told()
+    _current.outcome = found = WriteOutcome()
     try:
         yield found
     except OmnigraphError:
@@ -90,4 +90,4 @@ def told() -> Iterator[Told]:
         stop.add_note(f"Omnigraph: {found.sentence()}.")
         raise
     finally:
-        _current.told = None
+        _current.outcome = None

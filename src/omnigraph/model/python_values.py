@@ -17,7 +17,7 @@ from uuid import UUID
 from omnigraph.errors import InvalidValue
 from omnigraph.model.calendar import format_date, format_instant
 
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+JSON_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -29,10 +29,10 @@ def plain_value(value: Any) -> Any:
     off. ``numpy.datetime64`` has no zone and is UTC. A decimal must keep its digits as a float.
     """
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in JSON_SCALARS:
         return value
     if kind is list or kind is tuple:
-        if all(type(item) in _PLAIN for item in value):
+        if all(type(item) in JSON_SCALARS for item in value):
             return value
         try:
             return [plain_value(item) for item in value]
@@ -60,7 +60,7 @@ def _instant(value: datetime) -> str | None:
     if value.utcoffset() is None:
         raise InvalidValue(
             f"{value.isoformat()} has no time zone",
-            remedy="Say which instant is meant: value.replace(tzinfo=datetime.UTC), for one.",
+            remedy="Add a time zone, for example value.replace(tzinfo=datetime.UTC).",
         )
     return format_instant((value - _EPOCH) // _MILLISECOND)
 

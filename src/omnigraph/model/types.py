@@ -4,8 +4,7 @@ A *stored value* is the Python form of what a column holds: str, bool, int, floa
 milliseconds for a DateTime, bytes (owned) or str (a URI) for a Blob. ``accept`` turns JSON into a
 stored value under the strict rules of a load (times as texts or numbers), ``produce`` turns it back
 into what every surface shows (times as texts), ``spell``
-gives the text that keys and uniqueness are built on. pyarrow is imported only where an Arrow type
-is asked for, so that the languages start without it.
+gives the text that keys and uniqueness are built on.
 """
 
 from __future__ import annotations
@@ -95,9 +94,7 @@ def _accept_string(value: Any) -> str:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise InvalidValue(
-                "the string holds half of a surrogate pair, which is not a character"
-            ) from None
+            raise InvalidValue("the string contains a lone surrogate") from None
     return value
 
 

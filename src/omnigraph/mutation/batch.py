@@ -6,27 +6,27 @@
         w.update("Person", "bo", {"age": 41})
         w.delete("Person", "cy")
 
-Calls take effect in the order in which they were made, when the block ends. Nothing is checked
-against the graph, and nothing is visible, before; when the block ends with an exception nothing
-happens at all.
+The calls take effect in their order when the block ends. Before that, nothing is checked against
+the graph and nothing is visible. If the block raises an exception, nothing is written.
 
-=============  =====================  ==============================================
-call           the entity exists      it does not
-=============  =====================  ==============================================
-``insert``     ``KeyConflict``        is added
-``upsert``     what is given is set   is added
-``replace``    is replaced as whole   is added
-``update``     what is given is set   ``EntityNotFound``
-``delete``     is removed             nothing
-=============  =====================  ==============================================
+=============  =======================  ======================
+call           the entity exists        it does not
+=============  =======================  ======================
+``insert``     ``KeyConflict``          is inserted
+``upsert``     given values are set     is inserted
+``replace``    is replaced as a whole   is inserted
+``update``     given values are set     ``EntityNotFound``
+``delete``     is deleted               no effect
+=============  =======================  ======================
 
-A batch without updates and deletes is prepared again when another writer was faster; one with
-them reports the conflict instead, because it was decided on what the caller had read.
+After an optimistic conflict a batch without updates and deletes is prepared again on the newer
+state; one with them raises the conflict, because the caller may have decided on older values.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -37,9 +37,9 @@ from omnigraph.errors import InvalidInput, SchemaChanged
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType, entity_id
 from omnigraph.model.arguments import utf8_problem
 from omnigraph.model.ids import new_ulid
-from omnigraph.mutation.replay import END_COLUMNS, Operation, Replay, Verb
+from omnigraph.mutation.batch_replay import BatchOperation, Replay, Verb
 from omnigraph.prepare.blob_policy import BlobPolicy
-from omnigraph.prepare.committer import Attempt, Committer, WriteOptions
+from omnigraph.prepare.committer import Attempt, Committer, Outcome, Prepared, WriteOptions
 from omnigraph.prepare.entity_rows import Row, accept_given, accept_row, accept_value
 from omnigraph.prepare.preparer import Preparer
 from omnigraph.storage.lance.tables import TableRef
@@ -47,8 +47,10 @@ from omnigraph.transaction.prepared import PreparedWrite
 
 
 class Batch:
-    """Collects changes; ``commit()`` makes them one commit (None when nothing changed), which is
-    the ``result`` from then on."""
+    """Collects changes and makes them one commit.
+
+    ``result`` is that commit after the block; None when nothing changed.
+    """
 
     def __init__(self, committer: Committer, options: WriteOptions, blobs: BlobPolicy) -> None:
         self._committer = committer
@@ -57,7 +59,7 @@ class Batch:
         start = committer.begin(options.branch)
         self._schema = start.schema
         self._schema_hash = start.snapshot.schema_hash
-        self._operations: list[Operation] = []
+        self._operations: list[BatchOperation] = []
         self._made: dict[str, int] = {}
         self._with_blobs: dict[str, bool] = {}
         self._calls = hashlib.sha256()
@@ -75,19 +77,19 @@ class Batch:
         return self._collect("insert", node, self._node_id(node, row, id), row)
 
     def upsert(self, type_name: str, values: Mapping[str, Any], *, id: str | None = None) -> str:
-        """Set what is given of a node and keep the rest, or add the node; returns its id.
+        """Set the given properties of a node, or add the node; returns its id.
 
-        A node of a type without a key is named by ``id``. A null for a property with a default
-        stands for the default, whether the node exists or not.
+        A node of a type without a key needs ``id``. A null for a property with a default sets the
+        default, whether the node exists or not.
         """
         node = self._node(type_name)
         given = accept_given(node, _mapping(values))
         return self._collect("upsert", node, self._existing_id(node, given, id), given)
 
     def replace(self, type_name: str, values: Mapping[str, Any], *, id: str | None = None) -> str:
-        """Add a node, or replace all of it: what is not given is null or its default.
+        """Add a node, or replace it: properties that are not given are null or their default.
 
-        A node of a type without a key is named by ``id``. Edges of the node stay.
+        A node of a type without a key needs ``id``. Edges of the node stay.
         """
         node = self._node(type_name)
         row = accept_row(node, _mapping(values))
@@ -107,7 +109,7 @@ class Batch:
         self._collect("update", node, _text(id, "the id of a node"), changed)
 
     def delete(self, type_name: str, id: str) -> None:
-        """Remove a node, with every edge that touches it at this point. No node, no effect."""
+        """Delete a node and the edges it has at this point; no effect if it does not exist."""
         self._collect("delete", self._node(type_name), _text(id, "the id of a node"), {})
 
     # -- collecting edges --------------------------------------------------------------------------
@@ -138,10 +140,10 @@ class Batch:
         *,
         id: str | None = None,
     ) -> None:
-        """Set what is given of the edge ``id`` and keep the rest, or add it.
+        """Set the given properties of the edge ``id``, or add it.
 
-        Without an id: add an edge, unless one with the same ends and the same value in every
-        property (absent is null) is there.
+        Without an id: add an edge, unless one with the same ends and the same value of every
+        property (absent is null) exists.
         """
         edge = self._edge(type_name)
         if id is None:
@@ -160,7 +162,7 @@ class Batch:
         *,
         id: str,
     ) -> None:
-        """Add the edge ``id``, or replace all of it, ends included."""
+        """Add the edge ``id``, or replace it, ends included."""
         edge = self._edge(type_name)
         row = accept_row(edge, _mapping(values)) | _ends(source, target)
         self._collect("replace", edge, _edge_id(id), row)
@@ -172,29 +174,18 @@ class Batch:
         self._collect("update", edge, _edge_id(id), changed)
 
     def delete_edge(self, type_name: str, id: str) -> None:
-        """Remove an edge. No edge, no effect."""
+        """Delete an edge; no effect if it does not exist."""
         self._collect("delete", self._edge(type_name), _edge_id(id), {})
 
     # -- committing --------------------------------------------------------------------------------
 
-    def commit(self) -> Commit | None:
-        """Make the batch visible, all of it or nothing."""
-        self.result = self._committer.run(
-            self._options, self._prepare, retry=self._may_repeat, digest=self._calls.hexdigest
-        ).commit
-        return self.result
+    def commit(self) -> Outcome[None]:
+        """Commit all collected changes, or none."""
+        outcome = self._committer.run(self._options, self._prepare, digest=self._calls.hexdigest)
+        self.result = outcome.commit
+        return outcome
 
-    @property
-    def rows_written(self) -> dict[str, int]:
-        """How many changes were collected per type key."""
-        counts: dict[str, int] = {}
-        for operation in self._operations:
-            counts[operation.owner.key] = counts.get(operation.owner.key, 0) + 1
-        return counts
-
-    # -- inside ------------------------------------------------------------------------------------
-
-    def _prepare(self, attempt: Attempt) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
+    def _prepare(self, attempt: Attempt) -> Prepared[None]:
         if attempt.snapshot.schema_hash != self._schema_hash:
             raise SchemaChanged(self._schema_hash, attempt.snapshot.schema_hash)
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
@@ -204,24 +195,28 @@ class Batch:
         report.raise_any()
         prepared = preparer.stage(effects.image, self._options.info, known=effects.known)
         if not prepared.tables:
-            return None, {}
-        return replace(prepared, reads=self._reads(attempt, prepared)), {}
+            return Prepared(None)
+        return Prepared(
+            replace(prepared, reads=self._reads(attempt, prepared)),
+            rows_written=Counter(operation.owner.key for operation in self._operations),
+            repeatable=self._may_repeat(),
+        )
 
     def _reads(self, attempt: Attempt, prepared: PreparedWrite) -> dict[str, TableRef]:
-        """Types that the batch relies on without writing them: the values to set were there."""
+        """Types that the batch read but does not write: an upsert found its values there."""
         written = {table.pin.key for table in prepared.tables}
         keys = {op.owner.key for op in self._operations if op.verb == "upsert"} - written
         return {key: attempt.snapshot.pin(key).ref for key in sorted(keys)}
 
     def _may_repeat(self) -> bool:
-        """Updates and deletes were decided on what the caller had read; the others on nothing."""
+        """Whether no operation depends on what the caller had read, as updates and deletes do."""
         return all(op.verb not in ("update", "delete") for op in self._operations)
 
     def _collect(self, verb: Verb, owner: NodeType | EdgeType, id: str | None, values: Row) -> str:
         if self._has_blobs(owner):
             values = self._blobs.settle_row(owner, values)
         self._note(verb, owner, id, values)
-        self._operations.append(Operation(verb, owner, id, values))
+        self._operations.append(BatchOperation(verb, owner, id, values))
         return id or ""
 
     def _has_blobs(self, owner: NodeType | EdgeType) -> bool:
@@ -232,12 +227,14 @@ class Batch:
         return found
 
     def _note(self, verb: str, owner: NodeType | EdgeType, id: str | None, values: Row) -> None:
-        """What identifies the request: the calls. An id made here differs in every run, so its
-        number stands for it."""
+        """Add a call to the digest of the request, with generated ids replaced by their number:
+        they differ when the request is repeated."""
         made, given = self._made, values
-        if made and isinstance(owner, EdgeType):
-            ends = {name: values[name] for name in END_COLUMNS if name in values}
-            given = {**values, **{name: made.get(id, id) for name, id in ends.items()}}
+        if made and owner.endpoints:
+            given = dict(values)
+            for name in owner.endpoints:
+                if name in given:
+                    given[name] = made.get(given[name], given[name])
         call = (verb, owner.key, made.get(id or "", id), sorted(given.items()))
         self._calls.update(repr(call).encode())
 
@@ -247,14 +244,14 @@ class Batch:
         return id
 
     def _node_id(self, node: NodeType, row: Row, given: str | None) -> str:
-        """The id that the key gives, or else the given one, or else a new one."""
+        """The id that the key derives, or else the given one, or else a new one."""
         found = entity_id(node, row)
         if given is None:
             return found or self._made_id()
         if found is not None and found != _text(given, "the id of a node"):
             raise InvalidInput(
                 f"the key of {node.name} gives the id {found!r}, not {given!r}",
-                remedy="Leave the id out: it follows from the key.",
+                remedy="Leave out the id: it is derived from the key.",
                 details={"type_key": node.key, "id": given},
             )
         return _text(given, "the id of a node")
@@ -263,7 +260,7 @@ class Batch:
         """The id of a node that may exist already."""
         if given is None and not node.key_properties:
             raise InvalidInput(
-                f"{node.name} has no key: which node is meant must be said by id",
+                f"{node.name} has no key, so the node must be given by id",
                 remedy="Pass id=, or use insert to add a node with a new id.",
                 details={"type_key": node.key},
             )
@@ -281,25 +278,25 @@ class Batch:
 
 
 def _mapping(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The given values, or an error when they are no mapping of property names."""
+    """The given values as a dictionary; raises unless they are a mapping of property names."""
     if values is None:
         return {}
-    if not isinstance(values, Mapping):
+    if type(values) is not dict and not isinstance(values, Mapping):
         raise InvalidInput(
-            f"the values of an entity are a mapping of property names, not {_kind(values)}",
+            f"the values of an entity must be a mapping of property names, not {_kind(values)}",
             remedy='Pass a dictionary, such as {"name": "ana"}.',
         )
     for name in values:
         if not isinstance(name, str):
-            raise InvalidInput(f"the name of a property is a string, not {_kind(name)}")
+            raise InvalidInput(f"the name of a property must be a string, not {_kind(name)}")
     return dict(values)
 
 
 def _text(value: str, what: str) -> str:
-    """A string that can be stored, or an error."""
+    """A string that is valid UTF-8; raises otherwise."""
     if not isinstance(value, str):
-        raise InvalidInput(f"{what} is a string, not {_kind(value)}", remedy="Pass a string.")
-    problem = utf8_problem(value)
+        raise InvalidInput(f"{what} must be a string, not {_kind(value)}", remedy="Pass a string.")
+    problem = None if value.isascii() else utf8_problem(value)
     if problem is not None:
         raise InvalidInput(
             f"{what} {value!a} is not valid UTF-8: {problem}", remedy="Pass it in UTF-8."

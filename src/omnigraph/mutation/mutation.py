@@ -1,8 +1,8 @@
-"""Executing write queries: statements in order over a pinned snapshot, then one commit.
+"""Write queries: their statements run in order on one snapshot and become one commit.
 
-Inserts and updates build pending rows that later statements see; deletes all look at the same
-committed state. Constraints are evaluated once, over the final image. A query that changes nothing
-makes no commit.
+Inserts and updates build pending rows that later statements read; all deletes read the committed
+state. Constraints are evaluated once, over the final image. A query that changes nothing makes no
+commit.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.rows import Commit
-from omnigraph.constraints import TypeImage
-from omnigraph.constraints.conform import relaxed
+from omnigraph.constraints import Image, TypeImage
+from omnigraph.constraints.coerce import relaxed
 from omnigraph.errors import InvalidValue
-from omnigraph.lang.query import CompiledQuery, bind_parameters, compile_query
-from omnigraph.lang.query.checked import Assignment
+from omnigraph.lang.query import bind_parameters, compile_cached
+from omnigraph.lang.query.checked import CheckedAssignment
 from omnigraph.lang.query.plan.logical import (
     DeleteEntities,
     InsertEdge,
@@ -38,24 +38,22 @@ from omnigraph.lang.query.typed_expressions import (
     PropertyOf,
 )
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, entity_id
-from omnigraph.model.ids import Clock, new_ulid
+from omnigraph.model.clock import Clock
+from omnigraph.model.ids import new_ulid
 from omnigraph.model.python_values import plain_value
 from omnigraph.model.types import PropertyType
 from omnigraph.mutation.pending_rows import PendingType, matching_ids
 from omnigraph.predicates.condition import Condition
 from omnigraph.prepare.blob_policy import BlobPolicy
-from omnigraph.prepare.committer import Attempt, Committer, WriteOptions
-from omnigraph.prepare.entity_rows import Row, column_array, require_values, set_defaults
+from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
+from omnigraph.prepare.entity_rows import Row, column_array, complete_row
 from omnigraph.prepare.preparer import Preparer
-from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
-
-_COMPILED_MAX: Final = 256
-_compiled: dict[tuple[str, str, str | None], CompiledQuery] = {}
+from omnigraph.transaction.prepared import WriteInfo
 
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """What a mutation did. ``commit`` is None when it changed nothing."""
+    """The result of a mutation. ``commit`` is None when it changed nothing."""
 
     branch: str
     query_name: str
@@ -63,6 +61,9 @@ class MutationResult:
     affected_edges: int
     commit: Commit | None
     repeated: bool = False
+    """Whether an earlier request with the same idempotency key made the commit."""
+    rows_written: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Rows by type key, for upkeep."""
 
     def to_json(self) -> dict[str, Any]:
         """The wire form."""
@@ -90,35 +91,19 @@ class MutationSpec:
         return hashlib.sha256(json.dumps(body, sort_keys=True, default=repr).encode()).hexdigest()
 
 
-def compiled(text: str, name: str | None, schema: AcceptedSchema) -> CompiledQuery:
-    """A compiled query, kept per text and schema."""
-    key = (schema.hash, text, name)
-    found = _compiled.get(key)
-    if found is None:
-        found = compile_query(text, schema, name)
-        if len(_compiled) >= _COMPILED_MAX:
-            _compiled.clear()
-        _compiled[key] = found
-    return found
-
-
 class Mutation:
-    """One request to run a write query: the same instant in every statement and every attempt."""
+    """One request to run a write query. ``now()`` is the same in all statements and attempts."""
 
     def __init__(self, spec: MutationSpec, blobs: BlobPolicy, clock: Clock) -> None:
         self._spec = spec
         self._blobs = blobs
         self._now_ms = clock.now_us() // 1_000
-        self._query_name = ""
-        self._inserts_only = False
-        self.rows_written: dict[str, int] = {}
 
     def commit(self, committer: Committer, options: WriteOptions) -> MutationResult:
         """Run the query as one commit on a branch."""
         outcome = committer.run(
             options,
             lambda attempt: self._prepare(attempt, options.info),
-            retry=lambda: self._inserts_only,
             digest=self._spec.digest,
         )
         result = outcome.result
@@ -129,30 +114,47 @@ class Mutation:
             result["affected_edges"],
             outcome.commit,
             outcome.repeated,
+            outcome.rows_written,
         )
 
-    def _prepare(
-        self, attempt: Attempt, info: WriteInfo
-    ) -> tuple[PreparedWrite | None, Mapping[str, Any]]:
-        query = compiled(self._spec.text, self._spec.name, attempt.schema)
+    def _prepare(self, attempt: Attempt, info: WriteInfo) -> Prepared[None]:
+        schema_hash = attempt.snapshot.schema_hash
+        query = compile_cached(self._spec.text, attempt.schema, schema_hash, self._spec.name)
         query.require_write()
         plan = query.plan
         assert isinstance(plan, WritePlan)
-        self._inserts_only = all(isinstance(s, InsertNode | InsertEdge) for s in plan.statements)
         values = bind_parameters(plan.parameters, self._spec.params).values
         preparer = Preparer(attempt.repository, attempt.snapshot, attempt.schema)
-        execution = _Execution(attempt.schema, preparer, self._blobs, values, self._now_ms)
-        image = execution.deleted(plan) if plan.deletes else execution.written(plan)
-        self.rows_written = {key: len(change.superseded) for key, change in image.items()}
-        counts = {
+        bytes_max = attempt.repository.settings.limits.mutation_bytes_max
+        execution = _Execution(
+            attempt.schema, preparer, self._blobs, values, self._now_ms, bytes_max
+        )
+        effects = execution.delete(plan) if plan.deletes else execution.write(plan)
+        result = {
             "query_name": query.name,
-            "affected_nodes": execution.nodes,
-            "affected_edges": execution.edges,
+            "affected_nodes": effects.nodes,
+            "affected_edges": effects.edges,
         }
-        if not execution.nodes and not execution.edges:
-            return None, counts
-        prepared = preparer.prepare(image, info, cascaded=True)
-        return (prepared if prepared.tables else None), counts
+        if not effects.nodes and not effects.edges:
+            return Prepared(None, result)
+        prepared = preparer.prepare(effects.image, info, cascaded=True)
+        if not prepared.tables:
+            return Prepared(None, result)
+        return Prepared(
+            prepared,
+            result,
+            rows_written={key: len(change.superseded) for key, change in effects.image.items()},
+            repeatable=all(isinstance(s, InsertNode | InsertEdge) for s in plan.statements),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MutationEffects:
+    """The change that the statements of a query make, and the entities they affected."""
+
+    image: Image
+    nodes: int
+    edges: int
 
 
 class _Execution:
@@ -165,39 +167,42 @@ class _Execution:
         blobs: BlobPolicy,
         parameters: Mapping[str, Any],
         now_ms: int,
+        bytes_max: int,
     ) -> None:
         self._schema = schema
         self._preparer = preparer
         self._blobs = blobs
         self._parameters = parameters
         self._now_ms = now_ms
+        self._bytes_max = bytes_max
         self._pending: dict[str, PendingType] = {}
-        self.nodes = 0
-        self.edges = 0
 
     # -- inserts and updates -----------------------------------------------------------------------
 
-    def written(self, plan: WritePlan) -> dict[str, TypeImage]:
+    def write(self, plan: WritePlan) -> MutationEffects:
+        nodes = edges = 0
         for statement in plan.statements:
             match statement:
                 case InsertNode():
                     self._insert_node(statement)
+                    nodes += 1
                 case InsertEdge():
                     self._insert_edge(statement)
+                    edges += 1
                 case UpdateNodes():
-                    self._update(statement)
-        return {
+                    nodes += self._update(statement)
+        image = {
             key: TypeImage(pending.rows, fresh=pending.only_fresh)
             for key, pending in self._pending.items()
             if pending.rows is not None
         }
+        return MutationEffects(image, nodes, edges)
 
     def _insert_node(self, statement: InsertNode) -> None:
         node = self._schema.nodes[statement.type.name]
         row = self._row(node, statement.values)
         row["id"] = entity_id(node, row) if statement.upsert else new_ulid()
         self._pending_of(node).insert(row, fresh=not statement.upsert)
-        self.nodes += 1
 
     def _insert_edge(self, statement: InsertEdge) -> None:
         edge = self._schema.edges[statement.type.name]
@@ -206,20 +211,19 @@ class _Execution:
             row[column] = self._value(value)
             if row[column] is None:
                 shown = edge.shown_name(column)
-                raise InvalidValue(f"{edge.name} needs both of its ends, and `{shown}` is null")
+                raise InvalidValue(f"edge {edge.name} needs both ends, and `{shown}` is null")
         row["id"] = new_ulid()
         self._pending_of(edge).insert(row, fresh=True)
-        self.edges += 1
 
-    def _row(self, owner: NodeType | EdgeType, values: tuple[Assignment, ...]) -> Row:
+    def _row(self, owner: NodeType | EdgeType, values: tuple[CheckedAssignment, ...]) -> Row:
         row: Row = dict.fromkeys(owner.properties)
         for item in values:
             row[item.property.property] = self._assigned(owner, item)
-        set_defaults(owner, row)
-        require_values(owner, row)
+        complete_row(owner, row)
         return self._blobs.settle_row(owner, row)
 
-    def _update(self, statement: UpdateNodes) -> None:
+    def _update(self, statement: UpdateNodes) -> int:
+        """Set properties of matching nodes; returns how many match."""
         node = self._schema.nodes[statement.type.name]
         changed = {item.property.property: self._assigned(node, item) for item in statement.values}
         for name, value in changed.items():
@@ -229,23 +233,23 @@ class _Execution:
         pending = self._pending_of(node)
         rows = pending.matching(self._condition(node, statement.where))
         if rows is None:
-            return
-        self.nodes += rows.num_rows
+            return 0
         for name, value in changed.items():
             column = _repeated(node.properties[name].type, value, rows.num_rows)
             rows = rows.set_column(rows.column_names.index(name), name, column)
         pending.put(rows)
+        return int(rows.num_rows)
 
     def _pending_of(self, owner: NodeType | EdgeType) -> PendingType:
         found = self._pending.get(owner.key)
         if found is None:
-            found = PendingType(owner, self._preparer.stored.table(owner.key))
+            found = PendingType(owner, self._preparer.stored.table(owner.key), self._bytes_max)
             self._pending[owner.key] = found
         return found
 
     # -- deletes -----------------------------------------------------------------------------------
 
-    def deleted(self, plan: WritePlan) -> dict[str, TypeImage]:
+    def delete(self, plan: WritePlan) -> MutationEffects:
         found: dict[str, list[pa.Array]] = {}
         for statement in plan.statements:
             assert isinstance(statement, DeleteEntities)
@@ -258,13 +262,14 @@ class _Execution:
         image = self._preparer.with_cascades(
             {key: TypeImage(removed=ids) for key, ids in removed.items()}
         )
+        nodes = edges = 0
         for key, change in image.items():
             assert change.removed is not None
             if key.startswith("node:"):
-                self.nodes += len(change.removed)
+                nodes += len(change.removed)
             else:
-                self.edges += len(change.removed)
-        return image
+                edges += len(change.removed)
+        return MutationEffects(image, nodes, edges)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -274,8 +279,8 @@ class _Execution:
         column = owner.column_of(left.property)
         return Condition(column, left.type, where.operator, self._value(where.right))
 
-    def _assigned(self, owner: NodeType | EdgeType, item: Assignment) -> Any:
-        """The value of an assignment as the property stores it."""
+    def _assigned(self, owner: NodeType | EdgeType, item: CheckedAssignment) -> Any:
+        """The value of an assignment as a stored value of the property."""
         value, kind = self._value(item.value), item.property.type
         if value is None or isinstance(item.value, Constant):
             return value
@@ -299,7 +304,7 @@ class _Execution:
 
 
 def _comparable(value: Any) -> Any:
-    """A parameter for a digest: equal for equal values."""
+    """A parameter in a form that is equal for equal values, for a digest."""
     try:
         return plain_value(value)
     except InvalidValue:
@@ -307,10 +312,10 @@ def _comparable(value: Any) -> Any:
 
 
 def _repeated(kind: PropertyType, value: Any, times: int) -> pa.Array:
-    """A column that holds one value everywhere."""
+    """A column that repeats one value."""
     return column_array(kind, [value]).take(np.zeros(times, dtype=np.int64))
 
 
 def _convert(kind: PropertyType, value: Any) -> Any:
-    """A parameter's stored value as another type's; members of an enum are a constraint."""
+    """A parameter's value converted to the property's type; enum members are checked later."""
     return value if kind.is_blob else relaxed(kind).accept(value)

@@ -1,13 +1,12 @@
-"""What a mutation has done so far: pending rows over a pinned snapshot.
+"""The uncommitted rows of a mutation over a pinned snapshot.
 
-Later statements see earlier ones: an entity that was changed counts in its newest version only, and
-its stored version no longer matches anything.
+Later statements see the effects of earlier ones: of a changed entity only the newest version
+matches a condition, not the stored one.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,23 +20,21 @@ from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
-MUTATION_BYTES_MAX: Final = 2 << 30
-"""Rows held in memory by one mutation, unless OMNIGRAPH_MUTATION_BYTES_MAX says otherwise."""
-
 
 class PendingType:
     """Pending rows of one type."""
 
-    def __init__(self, owner: NodeType | EdgeType, table: PinnedTable) -> None:
+    def __init__(self, owner: NodeType | EdgeType, table: PinnedTable, bytes_max: int) -> None:
         self.owner = owner
         self._table = table
+        self._bytes_max = bytes_max
         self._rows: pa.Table | None = None
         self._inserted: list[Row] = []
         self.only_fresh = True
 
     @property
     def rows(self) -> pa.Table | None:
-        """All pending rows, one per id, the newest version each."""
+        """All pending rows, the newest version of each id."""
         if self._inserted:
             added = rows_to_arrow(self.owner, self._inserted)
             self._inserted = []
@@ -50,13 +47,13 @@ class PendingType:
         self.only_fresh = self.only_fresh and fresh
 
     def put(self, rows: pa.Table) -> None:
-        """Newer versions of entities."""
+        """Add newer versions of entities."""
         before = self.rows
         self.only_fresh = False
         if before is not None:
             rows = last_per_id(pa.concat_tables([before, rows.cast(before.schema)]))
         self._rows = rows
-        _require_memory(rows.nbytes)
+        self._require_memory(rows.nbytes)
 
     def matching(self, condition: Condition) -> pa.Table | None:
         """The newest version of every entity that matches; None when there is none."""
@@ -74,7 +71,7 @@ class PendingType:
         return pa.concat_tables(found) if found else None
 
     def _stored(self, condition: Condition, pending: pa.Table | None) -> pa.Table | None:
-        """Matching rows as stored, unless a pending version hides them."""
+        """Matching stored rows without a pending version."""
         if not self._table.rows:
             return None
         wanted = list(dict.fromkeys(("id", condition.column)))
@@ -86,8 +83,18 @@ class PendingType:
         if not seen.num_rows:
             return None
         rows = complete_rows(self._table, seen[ROW_ID].to_pylist())
-        _require_memory(rows.nbytes)
+        self._require_memory(rows.nbytes)
         return rows
+
+    def _require_memory(self, size: int) -> None:
+        if size > self._bytes_max:
+            raise ResourceLimit(
+                "bytes held in memory by a mutation",
+                self._bytes_max,
+                size,
+                remedy="Change fewer entities at once, load them on Spark, or raise "
+                "OMNIGRAPH_MUTATION_BYTES_MAX.",
+            )
 
 
 def matching_ids(table: PinnedTable, condition: Condition) -> Any:
@@ -97,15 +104,3 @@ def matching_ids(table: PinnedTable, condition: Condition) -> Any:
     wanted = list(dict.fromkeys(("id", condition.column)))
     seen = condition.matching(table.scan(wanted, condition.filter()))
     return as_array(seen["id"])
-
-
-def _require_memory(size: int) -> None:
-    limit = int(os.environ.get("OMNIGRAPH_MUTATION_BYTES_MAX", MUTATION_BYTES_MAX))
-    if size > limit:
-        raise ResourceLimit(
-            "bytes held in memory by a mutation",
-            limit,
-            size,
-            remedy="Change fewer entities at once, do it on Spark, or raise "
-            "OMNIGRAPH_MUTATION_BYTES_MAX.",
-        )

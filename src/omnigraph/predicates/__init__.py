@@ -1,7 +1,7 @@
-"""Conditions on columns: one evaluator for queries, mutations and checks.
+"""The evaluator of conditions on columns, for queries, mutations and checks.
 
-``values`` holds columns in the form that is computed with, ``compare`` says which rows satisfy
-``left operator right``, ``condition`` puts both to use on stored rows, and ``lookup`` words a
-condition as a filter of the table. No other room decides whether a value satisfies a condition, and
-nothing here reads a table.
+``values`` has the in-memory form of columns, ``compare`` evaluates ``left operator right``,
+``condition`` applies both to stored rows, and ``table_filter`` translates a condition into a filter
+for the table. No other room decides whether a value satisfies a condition; nothing here reads a
+table.
 """

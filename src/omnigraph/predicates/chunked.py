@@ -1,9 +1,9 @@
-"""numpy on long arrays, in chunks with a checkpoint between them.
+"""numpy functions on long arrays, in chunks with a checkpoint between them.
 
-One numpy call on a hundred million rows takes seconds and cannot be stopped. Each function here
-gives what numpy gives, and is numpy's own call for arrays that fit into a chunk. Sorting long
-arrays is a sample sort: chunks are sorted, cut at common pivots, and what lies between two pivots
-is sorted once more.
+One numpy call on a hundred million rows takes seconds and cannot be interrupted. Each function here
+returns what numpy returns, and calls numpy directly for arrays that fit into a chunk. Long arrays
+are sorted by a sample sort: chunks are sorted, split at common pivots, and each range between two
+pivots is sorted again.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from omnigraph.model.checkpoint import checkpoint
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 LONG_ROWS: Final = 1 << 20
-"""Longer arrays are gone through in chunks: of so many numbers everything takes milliseconds."""
+"""Longer arrays are processed in chunks; a call on this many numbers takes milliseconds."""
 CHUNK_ROWS: Final = 1 << 17
-"""So many numbers at a time: what is computed for them stays in the processor's cache."""
+"""Numbers per chunk: intermediate arrays stay in the processor's cache."""
 SORT_ROWS: Final = 1 << 21
-"""So many numbers are sorted at a time."""
+"""Numbers that are sorted in one call."""
 ORDER_ROWS: Final = 1 << 18
-"""So many rows are put in order at a time: by several columns that takes much longer."""
+"""Rows that are ordered in one call: sorting by several columns is much slower."""
 _EXACT_FLOAT_MAX: Final = 2**53
 _SAMPLE: Final = 64
-"""Numbers of each sorted chunk that pivots are chosen from."""
+"""Numbers sampled from each sorted chunk for pivots."""
 
 
 def chunks(rows: int, size: int | None = None) -> Iterator[slice]:
-    """Consecutive slices of so many rows, with a checkpoint before each."""
+    """Consecutive slices of ``size`` rows, with a checkpoint before each."""
     size = CHUNK_ROWS if size is None else size
     for start in range(0, rows, size):
         checkpoint()
@@ -39,7 +39,7 @@ def chunks(rows: int, size: int | None = None) -> Iterator[slice]:
 
 
 def mapped(function: Callable[..., Array], *arrays: Array) -> Array:
-    """A function of parallel arrays that looks at each row alone."""
+    """Apply an element-wise function to parallel arrays."""
     rows = len(arrays[0])
     if rows <= LONG_ROWS:
         return function(*arrays)
@@ -163,7 +163,7 @@ def output_chunks(ends: Array, size: int | None = None) -> Iterator[slice]:
 
 
 def product(rows: int, columns: Array) -> tuple[Array, Array]:
-    """Every row with every column: ``np.repeat`` of the rows and ``np.tile`` of the columns."""
+    """The cross product: ``np.repeat`` of the rows and ``np.tile`` of the columns."""
     width = len(columns)
     if rows * width <= LONG_ROWS:
         return np.repeat(np.arange(rows), width), np.tile(columns, rows)
@@ -190,7 +190,7 @@ def bincount(codes: Array, count: int) -> Array:
 
 
 def sums(codes: Array, numbers: Array, count: int) -> Array:
-    """Sums of whole numbers by code, in 64 bits."""
+    """Sums of integers by code, in 64 bits."""
     found = np.zeros(count, dtype=np.int64)
     for part in chunks(len(codes), LONG_ROWS):
         wide = numbers[part].astype(np.int64, copy=False)
@@ -262,7 +262,7 @@ def _is_sorted(numbers: Array) -> bool:
 
 
 def unique(numbers: Array) -> Array:
-    """Every number once, in order."""
+    """The distinct numbers, sorted."""
     if len(numbers) < 2:
         return numbers
     found = sort(numbers)
@@ -284,7 +284,7 @@ def unique_codes(column: Array) -> tuple[Array, Array]:
 
 
 def changes(found: Array) -> Array:
-    """Where sorted numbers differ from the one before; not-a-numbers are equal to each other."""
+    """Where sorted numbers differ from the one before; NaNs are equal to each other."""
     first = np.empty(len(found), dtype=bool)
     first[0] = True
     for part in chunks(len(found) - 1):
@@ -297,12 +297,12 @@ def changes(found: Array) -> Array:
 
 
 def _cuts(runs: Sequence[Array]) -> Iterator[tuple[list[slice], bool]]:
-    """Sorted runs cut at common pivots: for each range of numbers a slice of every run, and whether
-    all numbers of the range are equal.
+    """Split sorted runs at common pivots: for each range a slice of every run, and whether all its
+    numbers are equal.
     """
     sample = np.sort(np.concatenate([run[:: max(1, len(run) // _SAMPLE)] for run in runs]))
     pivots = sample[:: _SAMPLE // 2]
-    pivots = pivots[pivots == pivots]  # not-a-numbers come last, and are equal to nothing
+    pivots = pivots[pivots == pivots]  # NaNs come last, and are equal to nothing
     pivots = pivots[np.concatenate(([True], pivots[1:] != pivots[:-1]))] if len(pivots) else pivots
     lefts = [np.searchsorted(run, pivots, side="left") for run in runs]
     rights = [np.searchsorted(run, pivots, side="right") for run in runs]
@@ -312,6 +312,6 @@ def _cuts(runs: Sequence[Array]) -> Iterator[tuple[list[slice], bool]]:
         yield [slice(*pair) for pair in zip(starts, ends, strict=True)], False
         starts = [int(right[at]) for right in rights]
         yield [slice(*pair) for pair in zip(ends, starts, strict=True)], True
-    # Without a pivot everything is not a number, in any order.
+    # Without a pivot all values are NaN, in any order.
     last = [slice(start, len(run)) for start, run in zip(starts, runs, strict=True)]
     yield last, not len(pivots)

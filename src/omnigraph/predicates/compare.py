@@ -1,4 +1,4 @@
-"""Comparisons: which rows satisfy ``left operator right``.
+"""Comparison of columns: which rows satisfy ``left operator right``.
 
 Numbers compare by value whatever their widths, strings by their UTF-8 bytes. A comparison with null
 is unknown, and unknown is not true. Operands of ``contains`` and ``starts_with`` are positional.
@@ -79,8 +79,8 @@ def compare_literals(operator: ComparisonOperator, left: Literal, right: Literal
 
 
 def _with_literal(operator: str, left: Values, right: Literal) -> Mask:
-    if left.words is not None:
-        return _words_with_literal(operator, left, str(right.value))
+    if left.dictionary is not None:
+        return _codes_with_literal(operator, left, str(right.value))
     if not left.is_numpy:
         return _arrow(_ARROW[operator], left.data, _scalar(left, right))
     found = _numbers_with_literal(operator, left.data, right.value)
@@ -99,13 +99,13 @@ def _numbers_with_literal(operator: str, data: Any, value: Any) -> Mask:
 
 
 def _floats_with_number(operator: str, data: Any, value: int | float) -> Mask:
-    """64-bit floats with a number that may be a whole number no float can be."""
+    """Compare 64-bit floats with a number that may be an integer without an exact float."""
     near = _nearest_float(value)
     if near == value:
         return np.asarray(_PYTHON[operator](data, near))
     if operator in ("=", "!="):
         return np.full(len(data), operator == "!=")
-    above = near > value  # no float lies between the number and its neighbour
+    above = near > value  # no float lies between the number and its nearest float
     if operator in ("<", "<="):
         return np.asarray(data < near if above else data <= near)
     return np.asarray(data >= near if above else data > near)
@@ -136,14 +136,14 @@ def _integers_with_number(operator: str, data: Any, value: int | float) -> Mask:
 # Strings
 
 
-def _words_with_literal(operator: str, left: Values, text: str) -> Mask:
-    assert left.words is not None
+def _codes_with_literal(operator: str, left: Values, text: str) -> Mask:
+    assert left.dictionary is not None
     data = left.data
     if operator in ("=", "!="):
-        place = left.words.places.get(text, -2)
+        place = left.dictionary.places.get(text, -2)
         found = data == place if operator == "=" else (data >= 0) & (data != place)
         return np.asarray(found)
-    encoded = left.words.encoded
+    encoded = left.dictionary.encoded
     low, high = bisect_left(encoded, text.encode()), bisect_right(encoded, text.encode())
     bound = {"<": low, "<=": high, ">": high, ">=": low}[operator]
     found = data < bound if operator in ("<", "<=") else data >= bound
@@ -151,7 +151,7 @@ def _words_with_literal(operator: str, left: Values, text: str) -> Mask:
 
 
 def _columns(operator: str, left: Values, right: Values) -> Mask:
-    if left.is_numpy and right.is_numpy and left.words is None and right.words is None:
+    if left.is_numpy and right.is_numpy and left.dictionary is None and right.dictionary is None:
         first, second = _common(left.data, right.data)
         found = np.asarray(_PYTHON[operator](first, second))
         for side in (left, right):
@@ -202,8 +202,8 @@ def _has_part(texts: Any, part: str) -> Any:
 def _match_text(left: Operand, right: Operand, matches: Callable[[Any, str], Any]) -> Mask:
     if isinstance(left, Values) and isinstance(right, Literal):
         part = str(right.value)
-        if left.words is not None:  # once per word; null is the place after the last
-            hits = np.append(_mask(matches(left.words.array, part)), False)
+        if left.dictionary is not None:  # once per distinct string; code -1 is null
+            hits = np.append(_mask(matches(left.dictionary.array, part)), False)
             return np.asarray(hits[left.data])
         return _mask(matches(left.data, part))
     texts, parts = (_texts(side) for side in (left, right))

@@ -15,7 +15,7 @@ from omnigraph.predicates.table_filter import lookup_filter
 from omnigraph.predicates.values import Literal, Mask, column_values
 
 BLOCK_ROWS = 1 << 20
-"""Rows that are compared at a time: the copies that a comparison makes stay small."""
+"""Rows that are compared at a time, which bounds the size of temporary copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Condition:
         return self.value is not None
 
     def filter(self) -> str | None:
-        """A filter that keeps at least what matches, or None when only a scan will do."""
+        """A table filter that keeps at least the matching rows; None when a scan is needed."""
         return lookup_filter(self.column, self.kind, self.operator, self.value)
 
     def mask(self, rows: pa.Table) -> Mask:

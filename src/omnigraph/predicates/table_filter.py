@@ -1,8 +1,7 @@
-"""Filters for tables: SQL text that keeps at least the rows a condition matches.
+"""Pushed-down filters: SQL text that keeps at least the rows a condition matches.
 
-An index serves such a filter. Whoever uses one evaluates the condition again on the rows that come
-back, so a filter may keep too much and never too little; where the table cannot be asked exactly,
-there is no filter and the rows are scanned.
+An index can serve such a filter. Callers evaluate the condition again on the returned rows, so a
+filter may keep too much but never too little. Where no such filter exists, the table is scanned.
 """
 
 from __future__ import annotations

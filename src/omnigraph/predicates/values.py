@@ -1,8 +1,8 @@
-"""Columns of values: what the engine computes with.
+"""Columns of values in the form that the engine computes with.
 
-Numbers, booleans, dates and instants are numpy arrays. Strings are Arrow arrays, or numbers into a
-sorted list of words where few words repeat. Lists and vectors stay Arrow arrays. Null is marked
-beside the data and is never a special value of it. No evaluation happens here.
+Numbers, booleans, dates and instants are numpy arrays. Strings are Arrow arrays, or dictionary
+codes where few values repeat often. Lists and vectors are Arrow arrays. Nulls are marked in a
+separate mask, never by a special value. Nothing is evaluated here.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from omnigraph.predicates import chunked
 Ints: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-WORDS_ROWS_MIN: Final = 1_024
-"""Fewer strings are not worth the search for repeated ones."""
-WORDS_SAMPLE: Final = 4_096
-"""How many strings are looked at to tell whether words repeat."""
-WORDS_COST: Final = 8
-"""Words take this many times their bytes when they are Python strings too."""
-WORDS_RATIO: Final = 4
-"""Strings are held as words when each occurs at least this often on average."""
+DICTIONARY_ROWS_MIN: Final = 1_024
+"""Shorter columns are not dictionary-encoded."""
+DICTIONARY_SAMPLE_ROWS: Final = 4_096
+"""Strings that are sampled to decide whether values repeat."""
+DICTIONARY_COST: Final = 8
+"""Memory of a dictionary, as a multiple of its bytes: its strings may become Python objects."""
+DICTIONARY_RATIO: Final = 4
+"""Strings are dictionary-encoded when each occurs at least this often on average."""
 
 TEXTS_TAKEN_MAX: Final = 1 << 16
-"""So many strings or lists are gathered at a time."""
+"""Strings or lists that are gathered in one Arrow call."""
 TAKEN_MIN: Final = 1_024
-"""Fewer items are not worth what ``take`` costs."""
+"""Fewer items are gathered by indexing: ``take`` has a higher fixed cost."""
 
 _NUMPY: Final = {"bool", "integer", "float", "date", "datetime"}
 
 
 @dataclass(frozen=True)
-class Words:
-    """Different strings in the order of their bytes."""
+class StringDictionary:
+    """Distinct strings in byte order."""
 
     array: pa.Array
 
     @cached_property
     def list(self) -> list[str | None]:
-        """The words, and null after the last: where place -1 points."""
+        """The strings, with null at the end, where code -1 points."""
         return [*self.array.to_pylist(), None]
 
     @cached_property
@@ -70,14 +70,14 @@ class Literal:
 class Values:
     """One value per row.
 
-    With ``words`` the data are places in that sorted list, -1 for null, and compare like the
-    strings do.
+    With a ``dictionary`` the data are codes: positions in that sorted list, -1 for null. Codes
+    compare like their strings.
     """
 
     type: PropertyType
     data: Any
     valid: Mask | None = None
-    words: Words | None = None
+    dictionary: StringDictionary | None = None
 
     def __len__(self) -> int:
         return len(self.data)
@@ -89,14 +89,16 @@ class Values:
     @property
     def nbytes(self) -> int:
         extra = 0 if self.valid is None else self.valid.nbytes
-        words = 0 if self.words is None else WORDS_COST * int(self.words.array.nbytes)
+        words = (
+            0 if self.dictionary is None else DICTIONARY_COST * int(self.dictionary.array.nbytes)
+        )
         return int(self.data.nbytes) + extra + words
 
     def take(self, rows: Ints) -> Values:
-        """The values of some rows, in their order."""
+        """The values of some rows, in this order."""
         if isinstance(self.data, np.ndarray):
             valid = None if self.valid is None else picked(self.valid, rows)
-            return Values(self.type, picked(self.data, rows), valid, self.words)
+            return Values(self.type, picked(self.data, rows), valid, self.dictionary)
         if len(rows) == 1:
             return Values(self.type, self.data.slice(int(rows[0]), 1))
         if len(rows) <= TEXTS_TAKEN_MAX:
@@ -106,15 +108,15 @@ class Values:
         return Values(self.type, pa.concat_arrays(taken))
 
     def part(self, start: int, stop: int) -> Values:
-        """The values of rows that follow each other."""
+        """The values of consecutive rows."""
         if not isinstance(self.data, np.ndarray):
             return Values(self.type, self.data.slice(start, stop - start))
         valid = None if self.valid is None else self.valid[start:stop]
-        return Values(self.type, self.data[start:stop], valid, self.words)
+        return Values(self.type, self.data[start:stop], valid, self.dictionary)
 
     def is_valid(self) -> Mask | None:
         """Which values are not null; None when all are."""
-        if self.words is not None:
+        if self.dictionary is not None:
             return np.asarray(self.data >= 0)
         if isinstance(self.data, np.ndarray):
             return self.valid
@@ -124,8 +126,8 @@ class Values:
 
     def to_list(self) -> list[Any]:
         """The stored values as Python values, None for null."""
-        if self.words is not None:
-            words = self.words.list
+        if self.dictionary is not None:
+            words = self.dictionary.list
             return [words[place] for place in self.data.tolist()]
         found: list[Any] = (
             self.data.tolist() if isinstance(self.data, np.ndarray) else self._arrow_list()
@@ -135,7 +137,7 @@ class Values:
         return [v if ok else None for v, ok in zip(found, self.valid.tolist(), strict=True)]
 
     def _arrow_list(self) -> list[Any]:
-        """Lists of dates and instants hold the numbers they are stored as."""
+        """Arrow values as Python lists; dates and instants in lists as the stored integers."""
         family = self.type.scalar.family
         if self.type.is_list and family in ("date", "datetime"):
             number = pa.int32() if family == "date" else pa.int64()
@@ -144,10 +146,10 @@ class Values:
 
     def to_arrow(self) -> pa.Array:
         """The same values as an Arrow array of the declared type."""
-        if self.words is not None:
+        if self.dictionary is not None:
             missing = self.data < 0
             places = pa.array(self.data, mask=missing if missing.any() else None)
-            return pc.take(self.words.array, places)
+            return pc.take(self.dictionary.array, places)
         if not isinstance(self.data, np.ndarray):
             return self.data
         mask = None if self.valid is None else ~self.valid
@@ -160,13 +162,13 @@ class Values:
 
 @cache
 def _take() -> Any:
-    """Arrow's function: found by its name, and told what it does anyway, it takes twice as long."""
+    """Arrow's ``array_take`` kernel, looked up once: ``pc.take`` takes twice as long per call."""
     return pc.get_function("array_take")
 
 
 def picked(array: Ints, rows: Ints) -> Ints:
-    """Some items of an array. ``take`` is quicker for many; for few it lets other threads run, and
-    they let this one wait.
+    """Some items of an array. ``take`` is faster for many; for few it releases the interpreter
+    lock, which costs more than it saves.
     """
     if len(rows) < TAKEN_MIN:
         return array[rows]
@@ -180,7 +182,7 @@ def values_of(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
 
 
 def column_values(column: pa.Array | pa.ChunkedArray, kind: PropertyType) -> Values:
-    """The same without a search for repeated words: for a column that is looked at once."""
+    """The same without dictionary encoding, for a column that is used once."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # more text than one array can hold
         array = pa.concat_arrays(array.cast(pa.large_string()).chunks)
@@ -202,30 +204,33 @@ def _numbers(array: pa.Array, kind: PropertyType) -> Values:
 
 
 def _strings(array: pa.Array, kind: PropertyType) -> Values:
-    if len(array) < WORDS_ROWS_MIN:
+    if len(array) < DICTIONARY_ROWS_MIN:
         return Values(kind, array)
-    sample = array.slice(0, WORDS_SAMPLE)
-    if kind.enum is None and pc.count_distinct(sample).as_py() * WORDS_RATIO > len(sample) + 64:
+    sample = array.slice(0, DICTIONARY_SAMPLE_ROWS)
+    if (
+        kind.enum is None
+        and pc.count_distinct(sample).as_py() * DICTIONARY_RATIO > len(sample) + 64
+    ):
         return Values(kind, array)
     encoded = array.dictionary_encode()
     words = encoded.dictionary
-    if kind.enum is None and len(words) * WORDS_RATIO > len(array) + 64:
+    if kind.enum is None and len(words) * DICTIONARY_RATIO > len(array) + 64:
         return Values(kind, array)
     order = pc.sort_indices(words)
     places = np.empty(len(words) + 1, dtype=np.int32)
     places[order.to_numpy()] = np.arange(len(words), dtype=np.int32)
     places[-1] = -1
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Values(kind, places[codes], None, Words(words.take(order).cast(pa.string())))
+    return Values(kind, places[codes], None, StringDictionary(words.take(order).cast(pa.string())))
 
 
 def empty_values(kind: PropertyType) -> Values:
-    """No values of a type."""
+    """An empty column of a type."""
     return values_of(pa.array([], type=kind.arrow_type()), kind)
 
 
 def repeated(literal: Literal, rows: int) -> Values:
-    """A literal as a column of that many rows."""
+    """A literal as a column of ``rows`` rows."""
     value = list(literal.value) if isinstance(literal.value, tuple) else literal.value
     one = pa.array([value], type=literal.type.arrow_type())
     return values_of(one.take(pa.array(np.zeros(rows, dtype=np.int32))), literal.type)

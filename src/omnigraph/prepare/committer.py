@@ -1,55 +1,45 @@
-"""From a prepared write to its commit: preconditions, idempotency keys, and preparing again.
+"""The commit loop of every writer: prepare, commit, and after a conflict prepare again.
 
-Every writer of the room ends here. A write that only inserts is prepared again on the current
-state when another writer was faster; one that decided something on what it had read reports the
-conflict instead. Waiting between attempts is bounded and jittered.
+A writer gives a function from an ``Attempt`` (one snapshot) to a ``Prepared`` value and gets an
+``Outcome`` back (ADR 28). After an optimistic conflict a repeatable write is prepared again on the
+current state; a write that was decided on what its caller had read raises the conflict. The loop is
+bounded, with jittered backoff. The caller's preconditions and idempotency key are checked here.
 """
 
 from __future__ import annotations
 
-import hashlib
-import random
-import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
-from omnigraph.catalog.branches.deleted import deletion_noticed
+from omnigraph.catalog.branches.concurrent_deletion import deletion_checked
 from omnigraph.catalog.branches.registry import Branch, accepts_only_merges
 from omnigraph.catalog.commit_text import check_text
 from omnigraph.catalog.history.commits import find_commit
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import Commit, Kind, Row
-from omnigraph.catalog.schemas import load_schema
+from omnigraph.catalog.rows import Commit
+from omnigraph.catalog.schemas import cached_schema
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import (
     BranchProtected,
     Conflict,
-    IdempotencyMismatch,
     KeyConflict,
     OwnershipLost,
     PreconditionFailed,
 )
 from omnigraph.lang.schema import AcceptedSchema
-from omnigraph.prepare.backoff import wait_for_others
-from omnigraph.storage.thread_queues import queue
+from omnigraph.model.retry import RetryPolicy
+from omnigraph.prepare.idempotency import RequestKey
+from omnigraph.prepare.write_pause import wait_for_pause
+from omnigraph.storage.named_locks import named_lock
 from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
 from omnigraph.transaction.transaction import WriteTransaction
 
-PREPARE_ATTEMPTS_MIN: Final = 10
-PREPARE_BUDGET_S: Final = 30.0
-"""An insertion is tried at least this often and for at least this long: counting attempts alone
-lets the slower of many quick writers starve."""
-PREPARE_BACKOFF_S: Final = 0.01
-PREPARE_BACKOFF_MAX_S: Final = 0.25
-IDEMPOTENCY_KEYS_MAX: Final = 1_000
-"""How many keys a branch remembers: current state stays small, and repeats come soon or never."""
-
-_SCHEMAS_MAX: Final = 32
-_schemas: dict[str, AcceptedSchema] = {}
+PREPARE_RETRY: Final = RetryPolicy(base_s=0.02, cap_s=0.25, attempts_min=10, deadline_s=30.0)
+"""Attempts and time, because a bound on attempts alone lets the slower of many writers starve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +50,22 @@ class WriteOptions:
     info: WriteInfo
     expected_head: str | None = None
     idempotency_key: str | None = None
-    asks_for_quiet: bool = False
-    """Whether it may ask others to wait, and so waits for nobody."""
+    may_request_pause: bool = False
+    """Whether it may ask other writers to pause, and so does not pause for them."""
 
     def __post_init__(self) -> None:
         check_text("idempotency key", self.idempotency_key)
         check_text("expected head", self.expected_head)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a write. ``result`` are the facts its first execution reported."""
-
-    commit: Commit | None
-    result: Mapping[str, Any] = field(default_factory=dict)
-    repeated: bool = False
-
-
-@dataclass
+@dataclass(frozen=True)
 class Attempt:
-    """One try: the snapshot everything is decided on."""
+    """One try to write: the snapshot it is prepared on. ``number`` counts from 1."""
 
     repository: Repository
     branch: Branch
     state: ManifestState
+    number: int = 1
 
     @cached_property
     def snapshot(self) -> SnapshotPins:
@@ -94,19 +76,49 @@ class Attempt:
         return cached_schema(self.state, self.snapshot.schema_hash)
 
 
-Prepare = Callable[[Attempt], tuple[PreparedWrite | None, Mapping[str, Any]]]
-"""Prepares on an attempt; None when there is nothing to write. Also what to report."""
+def _leave() -> None:
+    """The ``discard`` of a preparation that wrote nothing beside its tables."""
 
 
-def cached_schema(state: ManifestState, schema_hash: str) -> AcceptedSchema:
-    """The schema of this hash, parsed once per process."""
-    found = _schemas.get(schema_hash)
-    if found is None:
-        found = load_schema(state, schema_hash)
-        if len(_schemas) >= _SCHEMAS_MAX:
-            _schemas.clear()
-        _schemas[schema_hash] = found
-    return found
+Detail = TypeVar("Detail")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(Generic[Detail]):
+    """What a preparation returns; the committer needs nothing else from a writer.
+
+    ``write`` is None when there is nothing to write. ``result`` are JSON values for the caller:
+    they are stored with an idempotency key, and a repeated request returns them. ``rows_written``
+    counts by type key what upkeep may follow on. ``detail`` is for the writer alone.
+    """
+
+    write: PreparedWrite | None
+    result: Mapping[str, Any] = field(default_factory=dict)
+    rows_written: Mapping[str, int] = field(default_factory=dict)
+    repeatable: bool = True
+    """Whether it may be prepared again on newer state after an optimistic conflict."""
+    detail: Detail | None = None
+    discard: Callable[[], None] = _leave
+    """Removes what was written beside the tables; called when the write is prepared again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[Detail]):
+    """What became of a write.
+
+    ``repeated``: an earlier request with the same idempotency key made the commit. Then ``result``
+    is what that request reported, and nothing was written now.
+    """
+
+    commit: Commit | None
+    result: Mapping[str, Any] = field(default_factory=dict)
+    rows_written: Mapping[str, int] = field(default_factory=dict)
+    detail: Detail | None = None
+    repeated: bool = False
+
+
+Prepare = Callable[[Attempt], Prepared[Detail]]
+"""Prepares a write on the snapshot of an attempt."""
 
 
 class Committer:
@@ -115,73 +127,69 @@ class Committer:
     def __init__(self, repository: Repository, transaction: WriteTransaction) -> None:
         self._repository = repository
         self._transaction = transaction
-        self._begun: set[str] = set()  # the names of branches that were entered already
+        self._begun: set[str] = set()  # branches whose unfinished writes were resolved by ``begin``
 
     def begin(self, branch_name: str) -> Attempt:
-        """The start of a write that reads before it is run: its schema, to begin with.
+        """The state that a writer reads before it calls ``run``, for example for its schema.
 
-        What dead writers left is resolved first (R-9): an unfinished change of the schema may be
-        among it, and nothing that needs the new schema would ever get through otherwise.
+        Unfinished writes of dead processes are resolved first (R-9). One of them may change the
+        schema; a write that needs the new schema could never begin otherwise.
         """
         branch = self._repository.branch(branch_name)
-        with deletion_noticed(self._repository, branch):
+        with deletion_checked(self._repository, branch):
             self._transaction.enter(branch)
             self._begun.add(branch_name)
             return Attempt(self._repository, branch, self._repository.manifest(branch).current())
 
-    def attempt(self, branch_name: str) -> Attempt:
+    def attempt(self, branch_name: str, number: int = 1) -> Attempt:
+        """The current state of a branch, to prepare a write on."""
         branch = self._repository.branch(branch_name)
-        with deletion_noticed(self._repository, branch):
-            return Attempt(self._repository, branch, self._repository.manifest(branch).current())
+        with deletion_checked(self._repository, branch):
+            state = self._repository.manifest(branch).current()
+            return Attempt(self._repository, branch, state, number)
 
     def run(
         self,
         options: WriteOptions,
-        prepare: Prepare,
+        prepare: Prepare[Detail],
         *,
-        retry: Callable[[], bool],
         digest: Callable[[], str] = lambda: "",
-    ) -> Outcome:
-        """Prepare and commit, once or until nobody was faster.
+    ) -> Outcome[Detail]:
+        """Prepare and commit; after an optimistic conflict prepare again, if that is allowed.
 
-        ``retry`` says, after a preparation, whether it may be repeated on newer state. ``digest``
-        identifies the request; it is asked only when there is an idempotency key.
+        ``digest`` identifies the request; it is computed only when there is an idempotency key.
         """
-        with deletion_noticed(self._repository, options.branch):
-            return self._run(options, prepare, retry, digest)
+        with deletion_checked(self._repository, options.branch):
+            return self._run(options, prepare, digest)
 
     def _run(
-        self,
-        options: WriteOptions,
-        prepare: Prepare,
-        retry: Callable[[], bool],
-        digest: Callable[[], str],
-    ) -> Outcome:
+        self, options: WriteOptions, prepare: Prepare[Detail], digest: Callable[[], str]
+    ) -> Outcome[Detail]:
         if options.branch not in self._begun:
             self._transaction.enter(self._repository.branch(options.branch))
-        key = None
-        if options.idempotency_key is not None:
-            key = (options.idempotency_key, digest())
-        deadline = self._repository.clock.monotonic() + PREPARE_BUDGET_S
-        # One thread at a time prepares again, and those who come later let it: it is overtaken at
-        # most by those who had begun before it.
-        lane = queue(self._repository.location.uri, "prepare again", options.branch)
+        given = options.idempotency_key
+        key = None if given is None else RequestKey(given, digest())
+        retries = PREPARE_RETRY.start(self._repository.clock)
+        # One thread at a time prepares again, and writes that begin later wait for it: it is
+        # overtaken at most by those that had begun before it.
+        lane = named_lock(self._repository.location.uri, "prepare again", options.branch)
         lane.wait()
-        number = 0
         while True:
-            number += 1
             attempt = self.attempt(options.branch)
-            waited = not options.asks_for_quiet and wait_for_others(
+            waited = not options.may_request_pause and wait_for_pause(
                 self._repository, attempt.branch, attempt.state
             )
-            with lane.held() if number > 1 else nullcontext():
-                if waited or number > 1:
-                    attempt = self.attempt(options.branch)
-                before = self._done_before(attempt, key)
+            with lane.held() if retries.failures else nullcontext():
+                if waited or retries.failures:
+                    attempt = self.attempt(options.branch, retries.failures + 1)
+                before: Outcome[Detail] | None = self._repeated(attempt, key)
                 if before is not None:
                     return before
+                prepared: Prepared[Detail] | None = None
                 try:
-                    return self._once(options, attempt, prepare, key)
+                    self._require_expected(attempt, options)
+                    prepared = prepare(attempt)
+                    return self._commit(options, attempt, prepared, key)
                 except PreconditionFailed as failed:
                     expected, actual = failed.expected, failed.actual
                     raise PreconditionFailed(expected, actual, options.branch) from None
@@ -189,94 +197,68 @@ class Committer:
                     raise
                 except Conflict as conflict:
                     now = self.attempt(options.branch)
-                    before = self._done_before(now, key)
+                    before = self._repeated(now, key)
                     if before is not None:
                         return before
-                    # Upkeep moves tables without a commit: nothing that was decided on changed.
-                    # A write that others took over is theirs to decide: its caller is told.
+                    # If the head is unchanged, only maintenance moved tables: retry any write.
+                    # A write that another process took over is resolved by that process.
                     head, taken = now.snapshot.commit_id, isinstance(conflict, OwnershipLost)
                     token = options.expected_head
                     if token is not None and token != head and conflict.retryable and not taken:
                         raise PreconditionFailed(token, head, options.branch) from conflict
                     unchanged = not taken and head == attempt.snapshot.commit_id
-                    if not ((retry() or unchanged) and conflict.retryable):
+                    # Without ``prepared`` the preparation itself failed, so it can be repeated.
+                    repeatable = prepared is None or prepared.repeatable
+                    if not ((repeatable or unchanged) and conflict.retryable):
                         raise
-                    late = self._repository.clock.monotonic() > deadline
-                    if late and number >= PREPARE_ATTEMPTS_MIN:
+                    if not retries.failed():
                         raise
-            ceiling = min(PREPARE_BACKOFF_MAX_S, PREPARE_BACKOFF_S * 2**number)
-            time.sleep(random.uniform(0, ceiling))
+            if prepared is not None:
+                prepared.discard()
+            retries.back_off()
 
-    def _once(
+    def _require_expected(self, attempt: Attempt, options: WriteOptions) -> None:
+        expected = options.expected_head
+        if expected is not None and attempt.snapshot.commit_id != expected:
+            raise PreconditionFailed(expected, attempt.snapshot.commit_id)
+        self._require_allowed(attempt.branch, options.info)
+
+    def _commit(
         self,
         options: WriteOptions,
         attempt: Attempt,
-        prepare: Prepare,
-        key: tuple[str, str] | None,
-    ) -> Outcome:
-        snapshot, expected = attempt.snapshot, options.expected_head
-        if expected is not None and snapshot.commit_id != expected:
-            raise PreconditionFailed(expected, snapshot.commit_id)
-        self._require_allowed(attempt.branch, options.info)
-        prepared, result = prepare(attempt)
-        if prepared is None:
+        prepared: Prepared[Detail],
+        key: RequestKey | None,
+    ) -> Outcome[Detail]:
+        expected, commit = options.expected_head, None
+        if prepared.write is None:
             if expected is not None:
                 self._require_head(options.branch, expected)
-            return Outcome(None, result)
-        prepared = replace(prepared, expected_head=expected)
-        if key is not None:
-            prepared = _remembering(prepared, attempt, key, result)
-        return Outcome(self._transaction.commit(prepared), result)
+        else:
+            write = replace(prepared.write, expected_head=expected)
+            if key is not None:
+                write = key.added_to(write, attempt.state, prepared.result)
+            commit = self._transaction.commit(write)
+        return Outcome(commit, prepared.result, prepared.rows_written, prepared.detail)
 
     def _require_allowed(self, branch: Branch, info: WriteInfo) -> None:
-        """Some protected branches take nothing but merges."""
+        """Raise on a branch that accepts only merges."""
         if info.kind != "merge" and accepts_only_merges(self._repository.main.warm(), branch):
             raise BranchProtected(
-                f"branch {branch.name!r} takes nothing but merges",
+                f"branch {branch.name!r} accepts only merges",
                 details={"branch": branch.name},
             )
 
     def _require_head(self, branch: str, expected: str) -> None:
-        """A write without effect still holds its caller's precondition to the end."""
+        """Check the expected head of a write without effect, which no publish checks."""
         head = self.attempt(branch).state.head.commit_id
         if head != expected:
             raise PreconditionFailed(expected, head)
 
-    def _done_before(self, attempt: Attempt, key: tuple[str, str] | None) -> Outcome | None:
-        """The outcome of an earlier request with the same key."""
-        row = None if key is None else attempt.state.row(_object_id(attempt.branch, key[0]))
-        if row is None or key is None:
+    def _repeated(self, attempt: Attempt, key: RequestKey | None) -> Outcome[Detail] | None:
+        """The outcome of an earlier request with the same idempotency key."""
+        row = None if key is None else key.find(attempt.branch, attempt.state)
+        if row is None:
             return None
-        if row.metadata["digest"] != key[1]:
-            raise IdempotencyMismatch(
-                f"the idempotency key {key[0]!r} was used for a different request",
-                details={"commit_id": row.metadata["commit_id"]},
-            )
         commit = find_commit(attempt.state, row.metadata["commit_id"])
         return Outcome(commit, row.metadata["result"], repeated=True)
-
-
-def _remembering(
-    prepared: PreparedWrite, attempt: Attempt, key: tuple[str, str], result: Mapping[str, Any]
-) -> PreparedWrite:
-    """The same write, which also leaves its idempotency key behind."""
-    row = Row(
-        _object_id(attempt.branch, key[0]),
-        Kind.IDEMPOTENCY,
-        {"commit_id": prepared.operation_id, "digest": key[1], "result": dict(result)},
-    )
-    known = sorted(
-        attempt.state.rows(Kind.IDEMPOTENCY), key=lambda item: str(item.metadata["commit_id"])
-    )
-    forgotten = known[: max(0, len(known) + 1 - IDEMPOTENCY_KEYS_MAX)]
-    return replace(
-        prepared,
-        put=(*prepared.put, row),
-        drop=(*prepared.drop, *(item.object_id for item in forgotten)),
-        absent=(*prepared.absent, row.object_id),
-    )
-
-
-def _object_id(branch: Branch, key: str) -> str:
-    """Named after the branch too: a fork starts with none of its parent's keys in force."""
-    return "idem:" + hashlib.sha256(f"{branch.incarnation}\0{key}".encode()).hexdigest()

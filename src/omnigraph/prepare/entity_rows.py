@@ -1,4 +1,4 @@
-"""Single entities: from the values a caller gives to stored values, and from those to columns."""
+"""Rows of single entities: given values to stored values, and stored values to Arrow columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import InvalidInput, InvalidValue
 from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.lang.syntax import did_you_mean
-from omnigraph.model.python_values import plain_value
+from omnigraph.model.python_values import JSON_SCALARS, plain_value
 from omnigraph.model.types import PropertyType
 from omnigraph.storage.lance.arrays import as_array, stored_array
 from omnigraph.storage.lance.blobs import blob_array
@@ -22,20 +22,22 @@ Row = dict[str, Any]
 
 
 def accept_row(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
-    """Given values as stored ones: omitted properties get defaults, unknown ones are errors."""
+    """Given values as a stored row: omitted properties get defaults, unknown ones are errors."""
     row: Row = dict.fromkeys(owner.properties)
     for name, value in values.items():
         declared = owner.properties.get(name)
         if value is not None or declared is None or declared.default is None:
             row[name] = accept_value(owner, name, value)
-    set_defaults(owner, row)
-    require_values(owner, row)
+    complete_row(owner, row)
     return row
 
 
 def accept_given(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
-    """Only what is given, as stored values. A null stands for the default, where there is one: to
-    set it again must change nothing."""
+    """The given values alone, as stored values.
+
+    A null for a property with a default stands for the default, so that repeating an upsert changes
+    nothing.
+    """
     row: Row = {}
     for name, value in values.items():
         declared = owner.properties.get(name)
@@ -48,17 +50,25 @@ def accept_given(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
     return row
 
 
-def set_defaults(owner: NodeType | EdgeType, row: Row) -> None:
-    """Give the properties that have no value the one that the schema says, if it says one."""
+def complete_row(owner: NodeType | EdgeType, row: Row) -> None:
+    """Set the defaults of properties without a value; raise when a required one stays null."""
     for name, declared in owner.properties.items():
         if row[name] is None:
             row[name] = declared.default_stored
+            if row[name] is None and not declared.type.nullable:
+                raise InvalidValue(
+                    f"{owner.name}.{name} is required",
+                    details={"type_key": owner.key, "property": name},
+                )
 
 
 def with_defaults(
     owner: NodeType | EdgeType, rows: pa.Table, given: Callable[[str], Any] | None = None
 ) -> pa.Table:
-    """The same for many; with ``given`` only where it marks nulls of a property, and in keys."""
+    """Rows in which nulls are replaced by defaults.
+
+    With ``given``, only the nulls that it marks for a property, and those of keys.
+    """
     for at, name in enumerate(rows.column_names):
         declared = owner.properties.get(name)
         if declared is None or declared.default is None or not rows[name].null_count:
@@ -72,18 +82,8 @@ def with_defaults(
     return rows
 
 
-def require_values(owner: NodeType | EdgeType, row: Row) -> None:
-    """Raise when a required property has no value."""
-    for name, declared in owner.properties.items():
-        if row[name] is None and not declared.type.nullable:
-            raise InvalidValue(
-                f"{owner.name}.{name} is required",
-                details={"type_key": owner.key, "property": name},
-            )
-
-
 def accept_value(owner: NodeType | EdgeType, name: str, value: Any) -> Any:
-    """One given value as a stored one, or an error that names the property."""
+    """A given value as a stored value; raises an error that names the property."""
     declared = owner.properties.get(name)
     if declared is None:
         hint = did_you_mean(name, owner.properties)
@@ -103,6 +103,8 @@ def accept_value(owner: NodeType | EdgeType, name: str, value: Any) -> Any:
 
 
 def _accept(kind: PropertyType, value: Any) -> Any:
+    if type(value) in JSON_SCALARS:
+        return kind.accept(value)
     if kind.is_blob and isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     value = plain_value(value)

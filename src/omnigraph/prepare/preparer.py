@@ -1,8 +1,8 @@
-"""Preparing a write: from the image of a change to staged tables and what they rely on.
+"""Prepares a write: from the image of a change to staged tables and their read set.
 
-The preparer reads one snapshot, resolves what follows from the change (a deleted node takes its
-edges along), evaluates every constraint, stages one table per touched type, and states the read
-set: endpoint types must not lose nodes, and edge types must not gain edges, before it lands.
+The preparer reads one snapshot, adds cascades (deleting a node deletes its edges), evaluates every
+constraint, stages one table per touched type, and states the read set: until the commit, the node
+types of written edges must not lose nodes, and the edge types of deleted nodes must not gain edges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints import FILE, LINE, Image, Report, TypeImage, evaluate
-from omnigraph.constraints.edges import ends, incident
+from omnigraph.constraints.edge_checks import ends, incident
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.ids import new_ulid
 from omnigraph.prepare.stored_entities import StoredSnapshot
@@ -28,10 +28,10 @@ from omnigraph.transaction.prepared import PreparedTable, PreparedWrite, WriteIn
 
 @dataclass(frozen=True, slots=True)
 class KnownRows:
-    """Where the entities of a change are stored, for writers that know: as row ids.
+    """The row ids of the entities of a change, for writers that have looked them up.
 
-    ``written`` is parallel to the rows of the change, null for an entity that is new.
-    ``removed_ids`` are the ids of the removed rows, for writers that keep them.
+    ``written`` is parallel to the rows of the change, null for a new entity. ``removed_ids`` are
+    the entity ids of the removed rows, where the writer has them.
     """
 
     written: pa.Array
@@ -52,7 +52,7 @@ class Preparer:
         self.stored = StoredSnapshot(repository, snapshot)
 
     def with_cascades(self, image: Image) -> dict[str, TypeImage]:
-        """The image with, for every removed node, the edges that touch it removed too."""
+        """The image, in which the edges of every removed node are removed, too."""
         gone: dict[str, list[pa.Array]] = {}
         for key, change in image.items():
             if change.removed is None or not len(change.removed):
@@ -78,7 +78,7 @@ class Preparer:
         cascaded: bool = False,
         expected_head: str | None = None,
     ) -> PreparedWrite:
-        """Check and stage everything and collect the requirements. Nothing becomes visible."""
+        """Check and stage an image and collect its requirements. Nothing becomes visible."""
         report = Report() if report is None else report
         self.check(image, report, cascaded=cascaded)
         report.raise_any()
@@ -112,7 +112,7 @@ class Preparer:
         known: Mapping[str, KnownRows] | None = None,
         expected_head: str | None = None,
     ) -> PreparedWrite:
-        """Stage an image that was checked, and collect the requirements."""
+        """Stage an image that was checked, and collect its requirements."""
         properties = self.properties(info)
         known = known or {}
         tables = [self._stage(key, image[key], properties, known.get(key)) for key in sorted(image)]
@@ -120,7 +120,7 @@ class Preparer:
         return self.staged(image, info, staged, expected_head=expected_head)
 
     def properties(self, info: WriteInfo) -> dict[str, str]:
-        """What the transactions of this write carry."""
+        """The properties of the Lance transactions of this write."""
         return operation_properties(self._operation_id, info.kind)
 
     def staged(
@@ -131,7 +131,7 @@ class Preparer:
         *,
         expected_head: str | None = None,
     ) -> PreparedWrite:
-        """The requirements of an image whose tables were staged, here or elsewhere."""
+        """The prepared write of an image whose tables were staged, in process or on executors."""
         return PreparedWrite(
             self._operation_id,
             self._snapshot,
@@ -158,7 +158,7 @@ class Preparer:
             return None
         pin, table = self.pin(key), self.writable(key)
         if known is not None:
-            staged = staging.stage_known(
+            staged = staging.stage_by_row_ids(
                 table,
                 rows,
                 known.written,
@@ -180,9 +180,9 @@ class Preparer:
 
 
 def writable(repository: Repository, pin: TablePin, branch: Branch | None) -> PinnedTable:
-    """The table to stage on: the branch's own, forked on its first write.
+    """The table to stage on: the branch's own, or a new fork before its first write.
 
-    None stands for a branch that is yet to be made, and so owns nothing.
+    ``branch`` is None for a branch that is created later and owns no table yet.
     """
     tables = repository.tables
     if branch is not None and pin.owner == branch.incarnation:
@@ -196,7 +196,7 @@ def writable(repository: Repository, pin: TablePin, branch: Branch | None) -> Pi
 def nodes_that_must_stay(
     schema: AcceptedSchema, snapshot: SnapshotPins, written: Iterable[str]
 ) -> dict[str, int]:
-    """Deletions of the endpoint types of written edges, as counted when they were checked."""
+    """The delete epochs of the node types of written edges, when their ends were checked."""
     edges = [owner for owner in map(schema.type, written) if isinstance(owner, EdgeType)]
     keys = {node_key for edge in edges for _, node_key in ends(edge)}
     return {key: snapshot.pin(key).delete_epoch for key in sorted(keys)}
@@ -205,7 +205,7 @@ def nodes_that_must_stay(
 def edges_that_must_not_appear(
     schema: AcceptedSchema, snapshot: SnapshotPins, losing: Iterable[str]
 ) -> dict[str, int]:
-    """Insertions into edge types that could point to a node that goes away."""
+    """The insert epochs of the edge types that may point to a removed node."""
     keys = {
         edge.key
         for key in losing

@@ -1,6 +1,7 @@
-"""A type before and after a change of its schema: its columns, and its rows in the new shape.
+"""Schema changes of one type: the column changes of its table, and its rows in the new schema.
 
-Properties are followed by identity. Pure functions; storage carries the changes of columns out.
+Properties are matched by identity. Pure functions; ``storage/lance/staging/columns.py`` stages the
+column changes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from omnigraph.lang.schema.change.plan import WIDENINGS
 from omnigraph.model.types import PropertyType
 from omnigraph.prepare.entity_rows import column_array
 from omnigraph.storage.lance.arrow_schema import column_field
+from omnigraph.storage.lance.staging.backfill import PropertyBackfill
 from omnigraph.storage.lance.staging.columns import ColumnChange, hidden_name, with_names
-from omnigraph.storage.lance.staging.property_defaults import OlderRows
 
 EntityType = NodeType | EdgeType
 
@@ -28,7 +29,7 @@ EntityType = NodeType | EdgeType
 def column_changes(
     before: EntityType, after: EntityType, stored: Collection[str], *, hard: bool = False
 ) -> list[ColumnChange]:
-    """What becomes of the columns of a table; ``stored`` are all it has, hidden ones too."""
+    """The column changes of a table; ``stored`` are all its columns, hidden ones included."""
     olds = {item.property_id: item for item in before.properties.values()}
     changes = []
     for item in after.properties.values():
@@ -39,7 +40,7 @@ def column_changes(
             if hidden in stored:
                 changes.append(ColumnChange(hidden, field))
             else:
-                fill = OlderRows(item, after, before)
+                fill = PropertyBackfill(item, after, before)
                 changes.append(ColumnChange(None, field, fill if fill.gives_values else None))
         elif is_wider(old, item) or renamed_values(old, item):
             mapped = tuple(renamed_values(old, item).items())
@@ -52,13 +53,13 @@ def column_changes(
 
 
 def is_wider(old: Property, new: Property) -> bool:
-    """Whether stored values have another form afterwards."""
+    """Whether the scalar type differs, so that stored values have to be cast."""
     return old.type.scalar != new.type.scalar
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A stored value, and its type, that another type does not hold."""
+    """A stored value that another type cannot represent, and the value's own type."""
 
     value: Any
     type: PropertyType
@@ -66,21 +67,21 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class Reshaped:
-    """Rows in another shape; by column and position the values that were left out."""
+    """Rows in another schema, and by column and position the values that did not fit."""
 
     rows: pa.Table
     misfits: Mapping[str, Mapping[int, Misfit]] = field(default_factory=dict)
 
 
 def reshaped(rows: pa.Table, before: EntityType, after: EntityType) -> pa.Table:
-    """Rows of the old shape as rows of the new one; other columns, such as row ids, stay."""
+    """Rows of the old schema as rows of the new one; other columns, such as row ids, stay."""
     found = fitted(rows, before, after)
-    assert not any(found.misfits.values()), "a schema only changes to types that hold all values"
+    assert not any(found.misfits.values()), "a schema change only widens types"
     return found.rows
 
 
 def fitted(rows: pa.Table, before: EntityType, after: EntityType) -> Reshaped:
-    """The same between any two states of a type: what the new one does not hold becomes null."""
+    """Like ``reshaped``, between any two schemas of a type: values that do not fit become null."""
     names = {item.property_id: name for name, item in before.properties.items()}
     columns: dict[str, Any] = {
         name: rows[name] for name in rows.column_names if name not in before.properties
@@ -89,7 +90,7 @@ def fitted(rows: pa.Table, before: EntityType, after: EntityType) -> Reshaped:
     for name, item in after.properties.items():
         old = names.get(item.property_id)
         if old is None:
-            older = OlderRows(item, after, before)
+            older = PropertyBackfill(item, after, before)
             if older.gives_values:
                 columns[name] = older.values(rows)
             else:
@@ -104,7 +105,7 @@ def fitted(rows: pa.Table, before: EntityType, after: EntityType) -> Reshaped:
 
 
 def _cast(column: Any, was: PropertyType, kind: PropertyType) -> tuple[Any, Mapping[int, Misfit]]:
-    """Numbers as another type of number, exactly; one that it cannot hold becomes null."""
+    """Numbers cast to another number type, exactly; a number that does not fit becomes null."""
     if (was.scalar.name, kind.scalar.name) in WIDENINGS:
         return column.cast(kind.arrow_type()), {}
     values = column.to_pylist()
@@ -114,7 +115,7 @@ def _cast(column: Any, was: PropertyType, kind: PropertyType) -> tuple[Any, Mapp
 
 
 def _holds(kind: PropertyType, value: Any) -> bool:
-    """Whether a type of numbers has exactly this number, or these."""
+    """Whether a number type represents this number, or all numbers of a list, exactly."""
     if value is None:
         return True
     if isinstance(value, list):
@@ -130,10 +131,10 @@ def _holds(kind: PropertyType, value: Any) -> bool:
 
 
 def columns_for(before: EntityType, after: EntityType) -> list[str]:
-    """The stored columns that the new shape needs: those of the system, and what it is made of."""
+    """The stored columns that the new schema needs: system columns, and the sources of its own."""
     wanted = {item.property_id for item in after.properties.values()}
     read = set().union(
-        *(OlderRows(item, after, before).reads() for item in after.properties.values())
+        *(PropertyBackfill(item, after, before).reads() for item in after.properties.values())
     )
     return [
         column.name

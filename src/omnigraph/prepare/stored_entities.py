@@ -1,4 +1,4 @@
-"""The committed state as the checks and the writers of one snapshot ask for it."""
+"""Stored entities of one snapshot, as checks and writers read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.storage.lance.tables import PinnedTable
 
 
 class StoredSnapshot:
-    """Answers from the tables of one snapshot; implements ``constraints.StoredTypes``."""
+    """Reads the tables of one snapshot; implements ``constraints.StoredTypes``."""
 
     def __init__(self, repository: Repository, snapshot: SnapshotPins) -> None:
         self._tables = repository.tables
@@ -30,7 +30,8 @@ class StoredSnapshot:
         return self.table(key).scan(list(columns))
 
     def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """Few values are looked up, through an index where there is one; many are scanned for."""
+        """Rows with one of these values: few values by a filter that can use an index, many by a
+        scan."""
         condition = value_filter(column, values)
         wanted = list(dict.fromkeys((*columns, column)))
         found = self.table(key).scan(wanted, condition)

@@ -1,7 +1,7 @@
-"""Blobs as readers see them: what there is, how large, its tag, and ranges of its bytes.
+"""Blob access: metadata, entity tag, and ranges of bytes.
 
-A managed value has a strong tag that changes whenever its entity does, computed without reading the
-bytes. A reference has neither size nor tag: the bytes are not ours.
+A managed blob has a strong ETag that changes whenever its entity does, computed without reading the
+bytes. A reference to external bytes has neither size nor ETag.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import BlobRangeInvalid, EntityNotFound, InvalidInput
 from omnigraph.lang.schema import AcceptedSchema
-from omnigraph.model.arguments import checked_methods
+from omnigraph.model import arguments
 from omnigraph.storage.lance.blobs import EXTERNAL_KIND
 from omnigraph.storage.lance.errors import translated
 from omnigraph.storage.lance.lookup import value_filter
@@ -29,7 +29,7 @@ CHUNK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BlobSelector:
-    """Which blob: ``entity`` is ``node`` or ``edge``."""
+    """Selects one blob. ``entity`` is ``node`` or ``edge``."""
 
     entity: str
     type_name: str
@@ -49,7 +49,6 @@ class BlobSelector:
         }
 
 
-@checked_methods
 @dataclass(frozen=True, slots=True)
 class Blob:
     """One stored blob. ``read`` and ``chunks`` work for managed values only."""
@@ -68,15 +67,17 @@ class Blob:
         return "managed" if self.uri is None else "external"
 
     def read(self, offset: int = 0, length: int | None = None) -> bytes:
-        """A range of the bytes, by default all of them; a range past the end is cut off there."""
+        """A range of the bytes, by default all; a range past the end is truncated."""
         return b"".join(self.chunks(offset, length))
 
     def chunks(self, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The same in pieces, so that a large blob never has to fit into memory."""
+        """The same in chunks, so that a large blob need not fit into memory."""
+        arguments.whole("offset", offset)
+        arguments.optional_whole("length", length)
         if self.uri is not None or self.size is None:
             raise InvalidInput(
-                "this blob is a reference to bytes outside the graph",
-                remedy="Fetch the URI that `blob stat` shows.",
+                "this blob is a reference to external bytes",
+                remedy="Read the bytes from the URI that `blob stat` shows.",
                 details={"uri": self.uri},
             )
         end = self.size if length is None else offset + length
@@ -100,13 +101,13 @@ class Blob:
 def find_blob(
     repository: Repository, snapshot: SnapshotPins, schema: AcceptedSchema, selector: BlobSelector
 ) -> Blob:
-    """The blob, or a typed error that says what of the selector is wrong."""
+    """The selected blob; raises a typed error if the selector does not match."""
     if selector.entity not in ("node", "edge"):
-        raise InvalidInput(f"{selector.entity!r} is neither `node` nor `edge`")
+        raise InvalidInput(f"`entity` must be `node` or `edge`, not {selector.entity!r}")
     owner = schema.type(selector.type_key)
     declared = owner.properties.get(selector.property_name)
     if declared is None or not declared.type.is_blob:
-        raise InvalidInput(f"{owner.name} has no blob {selector.property_name!r}")
+        raise InvalidInput(f"{owner.name} has no Blob property {selector.property_name!r}")
     pin = snapshot.pin(owner.key)
     table = repository.tables.open(pin.ref)
     condition = value_filter("id", pa.array([selector.id], pa.string()))
@@ -125,6 +126,6 @@ def find_blob(
 
 
 def _tag(path: str, branch: str | None, property_id: str, row: dict[str, Any]) -> str:
-    """Changes with every change of the entity; the same value on two branches may differ."""
+    """The ETag: changes with every change of the entity; may differ between branches."""
     identity = f"{path}\0{branch}\0{property_id}\0{row[ROW_ID]}\0{row[WRITTEN]}"
     return '"' + hashlib.blake2b(identity.encode(), digest_size=16).hexdigest() + '"'

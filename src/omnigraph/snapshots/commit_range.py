@@ -1,7 +1,7 @@
-"""A stretch of a branch's history: its commits with the states before and after each.
+"""A range of commits of a branch, with the snapshots before and after each commit.
 
-What is needed of the manifest is fetched for the whole stretch at once. The state before a commit
-is the one it was published on: what upkeep did since the parent is in both and does not show.
+Manifest rows are read for the whole range at once. The snapshot before a commit is the one it was
+published on: maintenance since the parent commit is in both and does not show as a change.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.snapshots.entity_delta import State
 
 WINDOW_COMMITS: Final = 32
-"""Commits whose rows are fetched together: a page rarely holds more."""
+"""Commits whose manifest rows are read together; a page rarely needs more."""
 
 Schemas = Callable[[SnapshotPins], AcceptedSchema]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One commit with what was before it and what it made."""
+class CommitTransition:
+    """One commit with the snapshots before and after it."""
 
     commit: Commit
     before: State
@@ -33,40 +33,53 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Commits of a branch from one position to another, the last one included."""
+class CommitWindow:
+    """The commits of a branch between two positions, both included."""
 
     branch: Branch
     timeline: Timeline
     schemas: Schemas
     first: int
     commits: list[Commit]
-    """From the parent of the first one on."""
+    """Starts with the parent of the first commit."""
     pins: Mapping[int, TablePin]
 
     @classmethod
     def read(
         cls, branch: Branch, timeline: Timeline, schemas: Schemas, first: int, last: int
-    ) -> Window:
-        """Positions count from the first commit of the graph, which has no step."""
+    ) -> CommitWindow:
+        """Read a range. Positions count from the first commit of the graph, which has no parent."""
         commits = timeline.read_commits(range(first - 1, last + 1))
+        return cls.of(branch, timeline, schemas, first, commits)
+
+    @classmethod
+    def of(
+        cls,
+        branch: Branch,
+        timeline: Timeline,
+        schemas: Schemas,
+        first: int,
+        commits: list[Commit],
+    ) -> CommitWindow:
+        """The range of these commits; the first of them is the parent of the one at ``first``."""
         versions = timeline.commits.versions
+        last = first + len(commits) - 2
         rows: list[int] = []
         for track in timeline.types.values():
             start = max(track.until(versions[first] - 1) - 1, 0)
             rows += track.rows[start : track.until(versions[last])]
         return cls(branch, timeline, schemas, first, commits, timeline.read_pins(rows))
 
-    def step(self, position: int) -> Step:
+    def transition(self, position: int) -> CommitTransition:
         parent, commit = self.commits[position - self.first : position - self.first + 2]
         made = commit.manifest_version or 0
-        return Step(commit, self._state(parent, made - 1), self._state(commit, made))
+        return CommitTransition(commit, self._state(parent, made - 1), self._state(commit, made))
 
     def _state(self, commit: Commit, version: int) -> State:
         hash = commit.schema_hash or ""
         snapshot = SnapshotPins(self.branch, version, commit.commit_id, hash, {})
         schema = self.schemas(snapshot)
-        # Only what the schema names: a type that was renamed or dropped has older rows, too.
+        # Only types of the schema: renamed and dropped types still have older rows.
         keys = sorted(owner.key for owner in schema.types())
         newest = {key: self.timeline.newest(key, version) for key in keys}
         pins = {key: self.pins[row] for key, row in newest.items() if row is not None}

@@ -1,8 +1,8 @@
-"""The difference between two snapshots of a graph: what happened to which entity.
+"""The difference between two snapshots of a graph: inserted, updated and deleted entities.
 
-Any two snapshots can be compared, whatever lies between them. The difference is a net one: what
-came and went, or was changed back, does not show. Types come in the order of their type keys and
-entities in the order of their ids, so that a page can go on where another one ended.
+Any two snapshots can be compared. The difference is net: changes that were undone in between do not
+show. Types are ordered by type key and entities by id, so that a page can continue where the
+previous one ended.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from omnigraph.catalog.branches.deleted import deletion_noticed
+from omnigraph.catalog.branches.concurrent_deletion import deletion_checked
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import CursorRejected, InvalidInput, ResourceLimit
 from omnigraph.lang.schema import EdgeType, NodeType
-from omnigraph.model.arguments import checked_methods
+from omnigraph.model import arguments
 from omnigraph.snapshots.entity_delta import (
     ChangedRows,
     Op,
@@ -33,18 +33,18 @@ from omnigraph.snapshots.entity_delta import (
     type_delta,
 )
 from omnigraph.snapshots.images import images
-from omnigraph.snapshots.schema_changes import SchemaChange, schema_changes
+from omnigraph.snapshots.schema_changes import SchemaDifference, schema_changes
 
 PAGE_CHANGES: Final = 1_000
 PAGE_CHANGES_MAX: Final = 8_192
-"""A page is held in memory by both ends of a wire."""
+"""A page is held in memory by client and server."""
 
 _KINDS: Final = ("node", "edge")
 
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """What happened to one entity, with its images before and after."""
+    """The change of one entity, with its images before and after."""
 
     kind: str
     type_name: str
@@ -57,7 +57,7 @@ class EntityChange:
 
     @property
     def endpoints(self) -> dict[str, str] | None:
-        """The ends of an edge: where it leads now, or led before it went away."""
+        """The endpoints of an edge, or those it had before it was deleted."""
         image = self.after or self.before or {}
         return image.get("endpoints")
 
@@ -77,7 +77,7 @@ class EntityChange:
 
 @dataclass(frozen=True, slots=True)
 class DiffFilter:
-    """Restricts what is shown. Empty means everything."""
+    """Selects changes. An empty set matches everything."""
 
     kinds: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
@@ -125,16 +125,15 @@ class DiffStats:
 
 @dataclass(frozen=True, slots=True)
 class DiffPage:
-    """Some changes, and where the next page begins (None: there is none)."""
+    """A page of changes. ``next_page_token`` is None on the last page."""
 
     changes: list[EntityChange]
     next_page_token: str | None
 
 
-@checked_methods
 @dataclass(frozen=True)
 class Diff:
-    """A difference. Nothing is read before it is asked for; iterating streams the changes."""
+    """A lazy difference between two snapshots; iterating streams the changes."""
 
     repository: Repository
     old: State
@@ -153,13 +152,13 @@ class Diff:
         return f"<Diff {old} → {new}>"
 
     @cached_property
-    def schema(self) -> list[SchemaChange]:
-        """Types and properties that only one side has, or that have another name."""
+    def schema(self) -> list[SchemaDifference]:
+        """Types and properties that exist on one side only, or were renamed."""
         return schema_changes(self.old.schema, self.new.schema)
 
     @cached_property
     def stats(self) -> DiffStats:
-        """How many entities of which type changed how. Reads the values, builds no images."""
+        """Counts of changed entities by type and operation. Reads values, builds no images."""
         counts: dict[str, Counter[str]] = {}
         wants = self.filter.wants_op
         with self._deletion_noticed():
@@ -170,9 +169,9 @@ class Diff:
         return DiffStats(counts)
 
     def changes(self, after: tuple[str, str] | None = None) -> Iterator[EntityChange]:
-        """Every change, from after the entity with this type key and id on."""
-        if after is not None and len(after) != 2:
-            raise InvalidInput("`after` is not a type key and an id")
+        """Every change, or those after the entity with this type key and id."""
+        if after is not None and len(arguments.texts("after", after)) != 2:
+            raise InvalidInput("`after` must be a pair of type key and id")
         with self._deletion_noticed():
             for delta in self.deltas():
                 key = delta.side.owner.key
@@ -184,9 +183,13 @@ class Diff:
                     yield from (c for c in found if self.filter.wants_op(c.op))
 
     def page(self, limit: int = PAGE_CHANGES, page_token: str | None = None) -> DiffPage:
-        """A limited number of changes, and a token for what comes after them."""
+        """A page of at most ``limit`` changes."""
+        arguments.whole("limit", limit)
+        arguments.optional_text("page_token", page_token)
         if limit < 1:
-            raise InvalidInput(f"a page of {limit} changes is not a page", remedy="Ask for 1.")
+            raise InvalidInput(
+                f"`limit` must be at least 1, not {limit}", remedy="Pass a limit of at least 1."
+            )
         if limit > PAGE_CHANGES_MAX:
             raise ResourceLimit("commit_changes_page_changes", PAGE_CHANGES_MAX, limit)
         after = None if page_token is None else self._position(page_token)
@@ -199,7 +202,7 @@ class Diff:
         return DiffPage(found, None)
 
     def deltas(self) -> Iterator[TypeDelta]:
-        """The types that may differ and that the filter wants, one after the other."""
+        """The deltas of all types that may differ and match the filter."""
         old, new = self.old.snapshot, self.new.snapshot
         for keys in touched_types(old, new, paired_types(old, new)):
             key, state = (keys[1], self.new) if keys[1] is not None else (keys[0], self.old)
@@ -211,13 +214,13 @@ class Diff:
 
     def _deletion_noticed(self) -> AbstractContextManager[None]:
         branches = (self.old.snapshot.branch, self.new.snapshot.branch)
-        return deletion_noticed(self.repository, *branches)
+        return deletion_checked(self.repository, *branches)
 
     # -- tokens ------------------------------------------------------------------------------------
 
     @cached_property
     def _scope(self) -> str:
-        """What a token belongs to: this difference, under this filter."""
+        """A digest of both snapshots and the filter, part of every page token."""
         chosen = [sorted(part) for part in (self.filter.kinds, self.filter.types, self.filter.ops)]
         ends = [
             (state.snapshot.branch.incarnation, state.snapshot.manifest_version)
@@ -240,7 +243,7 @@ class Diff:
 
 
 def entity_changes(delta: TypeDelta, rows: ChangedRows) -> Iterator[EntityChange]:
-    """Changed rows as changes with images."""
+    """Changed rows as entity changes with images."""
     befores = _images(delta.old, rows.before)
     afters = _images(delta.new, rows.after)
     owner, version = delta.side.owner, delta.side.pin.ref.version
@@ -251,7 +254,7 @@ def entity_changes(delta: TypeDelta, rows: ChangedRows) -> Iterator[EntityChange
 
 
 def _images(side: Side | None, rows: Any) -> Iterator[dict[str, Any]]:
-    """Rows as images: properties, and the ends of an edge beside them."""
+    """Rows as images: properties, and the endpoints of edges."""
     if side is None or rows is None:
         return
     for row in images(side.owner, side.table, rows):
@@ -259,7 +262,7 @@ def _images(side: Side | None, rows: Any) -> Iterator[dict[str, Any]]:
 
 
 def image_of(owner: NodeType | EdgeType, row: Mapping[str, Any]) -> dict[str, Any]:
-    """One entity as an image: its properties, and the ends of an edge beside them."""
+    """One entity as an image: properties, and the endpoints of an edge."""
     ends = {shown: row[name] for name, shown in owner.endpoints.items() if name in row}
     properties = {n: value for n, value in row.items() if n not in owner.system_columns}
     return {"properties": properties, **({"endpoints": ends} if ends else {})}

@@ -1,18 +1,18 @@
 """The entities of one type that differ between two snapshots, by value.
 
-What *may* differ comes from storage as pairs of row ids, at a cost that follows the number of rows
-touched. Here the values of both sides are read, in batches and in the order of ids, and whatever
-turns out to be the same is dropped: a rewrite without a change is never reported. Properties are
-paired by identity, so a renamed one is the same one.
+Storage returns candidate pairs of row ids, at a cost that follows the number of touched rows. Here
+the values of both sides are read in batches, in the order of ids, and equal ones are dropped: a
+rewrite without a change is never reported. Properties are paired by identity, so a rename is not a
+change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +24,17 @@ from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.snapshots.equality import comparable, same_rows, same_values
 from omnigraph.storage.lance.row_delta import NEW, OLD, SCAN_SHARE, gather, row_pairs
-from omnigraph.storage.lance.staging.property_defaults import OlderRows
+from omnigraph.storage.lance.staging.backfill import PropertyBackfill
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
+Mask: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]"
+
 BATCH_ROWS: Final = 4_096
-"""Entities compared at a time: enough to be quick, little enough to hold."""
+"""Entities that are compared at a time."""
 
 
 class Op(StrEnum):
-    """What happened to an entity."""
+    """The operation on an entity."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -41,7 +43,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True)
 class Side:
-    """One type as one snapshot has it."""
+    """One type in one snapshot: its declaration, pin and table."""
 
     owner: NodeType | EdgeType
     pin: TablePin
@@ -68,7 +70,7 @@ class ChangedRows:
 
 @dataclass(frozen=True)
 class TypeDelta:
-    """One type on both sides (None where it does not exist) and the pairs that may differ."""
+    """One type on both sides (None where it does not exist), and the candidate row pairs."""
 
     old: Side | None
     new: Side | None
@@ -83,7 +85,7 @@ class TypeDelta:
 
     @cached_property
     def shared(self) -> list[tuple[str, str]]:
-        """The columns that both sides have, under either name: ends of edges, then properties."""
+        """The columns of both sides, as pairs of names: endpoints, then properties."""
         if self.old is None or self.new is None:
             return []
         ends = [(c.name, c.name) for c in self.old.owner.columns() if c.property_id is None]
@@ -104,12 +106,30 @@ class TypeDelta:
         return [] if self.new is None else [c for c in self.new.columns if c not in known]
 
     def changes(self, *, after_id: str | None = None) -> Iterator[ChangedRows]:
-        """What differs, in the order of ids; ``after_id`` skips everything up to an id."""
+        """The changed rows in the order of ids; ``after_id`` skips everything up to an id."""
         pairs = self.pairs
         if after_id is not None:
             pairs = pairs.filter(pc.greater(pairs["id"], after_id))
+        for batch, before, after in self._batches(pairs):
+            found = self._compared(batch, before, after)
+            if found.ids:
+                yield found
+
+    def compared_columns(self) -> Iterator[tuple[pa.Array, Mapping[str, Mask]]]:
+        """Ids of entities that both sides have, and by column of the newer side which of them have
+        the same value in both."""
+        both = pc.and_(self.pairs[OLD].is_valid(), self.pairs[NEW].is_valid())
+        for batch, before, after in self._batches(self.pairs.filter(both)):
+            assert before is not None
+            assert after is not None
+            yield batch["id"].combine_chunks(), self.same_by_column(before, after)
+
+    def _batches(
+        self, pairs: pa.Table
+    ) -> Iterator[tuple[pa.Table, pa.Table | None, pa.Table | None]]:
+        """Some pairs at a time, with their rows on both sides."""
         readers = [
-            None if side is None else _Rows(side, pairs.num_rows - pairs[column].null_count)
+            None if side is None else _SideReader(side, pairs.num_rows - pairs[column].null_count)
             for side, column in ((self.old, OLD), (self.new, NEW))
         ]
         for start in range(0, pairs.num_rows, BATCH_ROWS):
@@ -118,9 +138,7 @@ class TypeDelta:
                 None if reader is None else reader.read(batch[column])
                 for reader, column in zip(readers, (OLD, NEW), strict=True)
             )
-            found = self._compared(batch, before, after)
-            if found.ids:
-                yield found
+            yield batch, before, after
 
     def _compared(
         self, pairs: pa.Table, before: pa.Table | None, after: pa.Table | None
@@ -141,28 +159,28 @@ class TypeDelta:
             None if after is None else after.filter(pa.array(keep[has])),
         )
 
-    def same(self, before: pa.Table, after: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which rows of the same entities have the same values on both sides.
+    def same(self, before: pa.Table, after: pa.Table) -> Mask:
+        """Which rows of the same entities have equal values on both sides.
 
-        A property that only the newer side has counts on the older one as what older entities were
-        given of it, mostly null; one that only the older side has is a change of the schema, not of
-        every entity.
+        A property that only the newer side has counts on the older side as the value that existing
+        entities got, mostly null. One that only the older side has is a schema change, not a change
+        of entities.
         """
         same = np.ones(before.num_rows, dtype=bool)
         for found in self.same_by_column(before, after).values():
             same &= found
         return same
 
-    def same_by_column(
-        self, before: pa.Table, after: pa.Table
-    ) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """The same for each column of the newer side."""
+    def same_by_column(self, before: pa.Table, after: pa.Table) -> dict[str, Mask]:
+        """Equality by row, for each column of the newer side."""
         assert self.old is not None
         assert self.new is not None
         left, right = comparable(self.old.table, before), comparable(self.new.table, after)
         same = {pair[1]: same_rows(left, right, [pair]) for pair in self.shared}
         for name in self.added:
-            older = OlderRows(self.new.owner.properties[name], self.new.owner, self.old.owner)
+            older = PropertyBackfill(
+                self.new.owner.properties[name], self.new.owner, self.old.owner
+            )
             given = right[name].combine_chunks()
             if older.gives_values:
                 same[name] = same_values(older.values(left), given)
@@ -171,8 +189,8 @@ class TypeDelta:
         return same
 
 
-class _Rows:
-    """Reads rows of one side: by row id, or out of one pass when many will be asked for."""
+class _SideReader:
+    """Reads rows of one side: by row id, or from one full scan when many are needed."""
 
     def __init__(self, side: Side, wanted: int) -> None:
         self._side = side
@@ -181,7 +199,7 @@ class _Rows:
             self._whole = side.table.scan(side.columns, with_row_id=True)
 
     def read(self, row_ids: pa.ChunkedArray) -> pa.Table:
-        """The rows of these row ids, in their order; nulls are skipped."""
+        """The rows with these row ids, in this order; nulls are skipped."""
         wanted = row_ids.drop_null().combine_chunks()
         if self._whole is None:
             return gather(self._side.table, wanted, self._side.columns)
@@ -214,7 +232,7 @@ def type_delta(
 
 
 def paired_types(old: SnapshotPins, new: SnapshotPins) -> list[tuple[str | None, str | None]]:
-    """The type keys of both sides, paired by lifetime, in the order of type keys.
+    """The type keys of both sides, paired by incarnation, in the order of type keys.
 
     A renamed type is one pair; a type that was dropped and added again is two.
     """
@@ -229,7 +247,7 @@ def paired_types(old: SnapshotPins, new: SnapshotPins) -> list[tuple[str | None,
 def touched_types(
     old: SnapshotPins, new: SnapshotPins, chosen: Sequence[tuple[str | None, str | None]]
 ) -> list[tuple[str | None, str | None]]:
-    """Those pairs of types that do not hold the identical physical version on both sides."""
+    """The pairs of types whose physical versions differ."""
     return [
         (before, after)
         for before, after in chosen

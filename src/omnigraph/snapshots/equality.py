@@ -1,8 +1,8 @@
-"""Whether two values are the same, for whole columns at a time.
+"""Equality of stored values, column by column.
 
-*The same* means that nobody could tell them apart: null is not the empty string, lists count by
-content and order, floats by every bit (so that a stored NaN is the same as itself, and the two
-zeros, which an export spells differently, are not the same). Blobs are compared by what they hold.
+Values are equal when no output distinguishes them: null differs from the empty string, lists are
+compared by items and order, floats by their bits (a NaN equals itself; 0.0 and -0.0, which an
+export spells differently, are not equal), blobs by content.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.lang.schema.change.members import renamed_values
 from omnigraph.predicates.values import Mask
 from omnigraph.storage.lance.blobs import blob_values, is_blob_type
+from omnigraph.storage.lance.staging.backfill import PropertyBackfill
 from omnigraph.storage.lance.staging.columns import with_names
-from omnigraph.storage.lance.staging.property_defaults import OlderRows
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
 BLOB_BATCH_ROWS: Final = 64
-"""Blobs may be large: only a few are in memory at a time."""
+"""Rows whose blobs are in memory at a time: blobs may be large."""
 
 
 def same_rows(left: pa.Table, right: pa.Table, columns: list[tuple[str, str]]) -> Mask:
-    """For rows in the same order on both sides: which have the same values in all columns.
+    """Which rows, in the same order on both sides, have equal values in all columns.
 
-    ``columns`` are pairs of names, because a property may be called differently on the two sides.
+    ``columns`` are pairs of names, because a property may have different names on both sides.
     """
     same = np.ones(left.num_rows, dtype=bool)
     for old, new in columns:
@@ -38,7 +38,7 @@ def same_rows(left: pa.Table, right: pa.Table, columns: list[tuple[str, str]]) -
 
 
 def same_values(left: pa.Array, right: pa.Array) -> Mask:
-    """Element by element: whether both hold the same value, or both none."""
+    """Element-wise equality; null equals null."""
     if left.type != right.type and not (_is_list(left.type) and _is_list(right.type)):
         left, right = _of_one_type(left, right)
     some_left = np.asarray(pc.is_valid(left))
@@ -55,7 +55,7 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def _of_one_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Two columns in the type that holds the values of both."""
+    """Two columns cast to the wider of their types."""
     wider = max((left.type, right.type), key=_width)
     if {left.type, right.type} == {pa.uint64(), pa.int64()}:
         wider = pa.decimal128(20)
@@ -63,7 +63,7 @@ def _of_one_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _same(left: pa.Array, right: pa.Array) -> Mask:
-    """The same for arrays without nulls."""
+    """Element-wise equality of arrays without nulls."""
     kind = left.type
     if _is_list(kind):
         return _same_lists(left, right)
@@ -94,7 +94,7 @@ def _same_lists(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def comparable(table: PinnedTable, rows: pa.Table) -> pa.Table:
-    """Rows whose blobs are replaced by digests of what they hold."""
+    """The rows with blobs replaced by digests of their content."""
     for field in table.schema:
         if field.name in rows.column_names and is_blob_type(field.type):
             digests = pa.array(_digests(table, rows, field.name), pa.string())
@@ -122,10 +122,10 @@ def _digest(value: Any) -> str | None:
 def compared_images(
     owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table, named_by: NodeType | EdgeType
 ) -> list[dict[str, Any]]:
-    """Rows as mappings whose values are equal exactly when nobody could tell them apart.
+    """Rows as mappings that are equal exactly when the stored values are equal.
 
-    Only good for comparing. Properties go by the names that ``named_by`` has for them, and a number
-    is the same number in every type; what ``named_by`` does not have is left out, and so is the id.
+    For comparison only. Properties have the names they have in ``named_by``; others, and the id,
+    are left out. Numbers compare across numeric types.
     """
     names = {item.property_id: name for name, item in owner.properties.items()}
     rows = comparable(table, rows)
@@ -134,8 +134,8 @@ def compared_images(
         if column.name == "id":
             continue
         name = column.name if column.property_id is None else names.get(column.property_id)
-        if name is None:  # younger than these rows
-            older = OlderRows(named_by.properties[column.name], named_by, owner)
+        if name is None:  # added after these rows were written
+            older = PropertyBackfill(named_by.properties[column.name], named_by, owner)
             columns[column.name] = _distinguishable(older.values(rows))
             continue
         values: Any = rows[name].combine_chunks()
@@ -147,7 +147,7 @@ def compared_images(
 
 
 def _width(kind: pa.DataType) -> int:
-    """How much room a value takes: the wider of two types holds both."""
+    """The width of a type in bits; the wider of two types holds the values of both."""
     try:
         return int(kind.bit_width)
     except ValueError:  # texts
@@ -155,8 +155,8 @@ def _width(kind: pa.DataType) -> int:
 
 
 def _distinguishable(array: pa.Array) -> list[Any]:
-    """Values as Python has them, but floats as the bits of the widest type, and instants as
-    milliseconds, which Arrow would cut down to days."""
+    """Python values that compare exactly: floats as 64-bit patterns, and instants as milliseconds,
+    which Arrow would truncate to days."""
     kind = array.type
     if pa.types.is_date64(kind):
         return list(array.cast(pa.int64()).to_pylist())
@@ -173,7 +173,7 @@ def _distinguishable(array: pa.Array) -> list[Any]:
 
 
 def same_stored(stored: pa.Array, given: pa.Array) -> Mask:
-    """Whether stored values are the same as given ones, row by row."""
+    """Element-wise equality of stored and given values."""
     if not is_blob_type(given.type):
         return same_values(stored.cast(given.type), given)
     both = zip(stored.storage.to_pylist(), given.storage.to_pylist(), strict=True)

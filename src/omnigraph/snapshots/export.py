@@ -1,8 +1,8 @@
-"""Export: a snapshot as NDJSON, byte for byte the same whenever its content is the same.
+"""Export of a snapshot as NDJSON; equal content gives equal bytes.
 
-Types in the order of their type keys, entities by id, every declared property, nulls included. The
-output is the input format of a load; loading it into an empty graph of the same schema and
-exporting that gives the same bytes. One snapshot is read: concurrent writes change nothing.
+Types are ordered by type key, entities by id; every declared property is written, nulls included.
+The output is the input format of a load: loading it into an empty graph of the same schema and
+exporting again gives the same bytes. One snapshot is read, so concurrent writes have no effect.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from omnigraph.storage.lance.tables import PinnedTable
 
 BATCH_ROWS: Final = 16_384
 BLOB_BATCH_ROWS: Final = 64
-"""Blobs may be large: only a few rows' worth are held at a time."""
+"""Rows whose blobs are in memory at a time: blobs may be large."""
 
 _ESCAPED: Final = r'["\\\x00-\x1f]'
-"""What JSON cannot hold as it is."""
+"""Characters that JSON strings must escape."""
 
 _TIMES: Final = {"date": ("int32", 1), "datetime": ("int64", DAY_MS)}
-"""How times are stored as numbers, and how many of these a day has."""
+"""The integer type of stored times, and their units per day."""
 _FIRST_DAY: Final = -719_528
 _LAST_DAY: Final = 2_932_896
-"""The years 0000 to 9999, whose times Arrow spells as we do."""
+"""The years 0000 to 9999, for which Arrow's spelling is the canonical one."""
 
 
 def export(
@@ -78,7 +78,7 @@ def _export_type(owner: NodeType | EdgeType, table: PinnedTable) -> Iterator[byt
 
 
 def batch_rows(owner: NodeType | EdgeType) -> int:
-    """How many rows are encoded at a time."""
+    """The number of rows that are encoded at a time."""
     has_blobs = any(item.type.is_blob for item in owner.properties.values())
     return BLOB_BATCH_ROWS if has_blobs else BATCH_ROWS
 
@@ -86,8 +86,7 @@ def batch_rows(owner: NodeType | EdgeType) -> int:
 def encode_rows(
     owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table, **where: Any
 ) -> bytes:
-    """Rows of a table as lines; ``where`` says where they are, for their blobs (``indices`` or
-    ``ids``)."""
+    """Rows of a table as NDJSON lines. ``where``: their ``indices`` or ``ids``, to read blobs."""
     if not rows.num_rows:
         return b""
     pieces, columns = _template(owner)
@@ -99,7 +98,7 @@ def encode_rows(
 
 
 def _joined(lines: pa.Array) -> bytes:
-    """Texts one after the other: they lie so in memory already."""
+    """The concatenation of strings, which are contiguous in the Arrow buffer."""
     whole = lines.cast(pa.large_string())
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.combine_chunks()
@@ -110,7 +109,7 @@ def _joined(lines: pa.Array) -> bytes:
 
 
 def _template(owner: NodeType | EdgeType) -> tuple[list[str], list[tuple[str, PropertyType]]]:
-    """The text of a line before, between and after its values, and the columns of the values."""
+    """The constant text around the values of a line, and the columns of the values."""
     every = {column.name: column.type for column in owner.columns()}
     data = {name: kind for name, kind in every.items() if name not in owner.endpoints}
     if isinstance(owner, NodeType):
@@ -146,10 +145,10 @@ def _encode(
 
 
 def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
-    """A whole column at once; None when a value needs a closer look."""
+    """Encode a whole column in Arrow; None when values must be encoded one by one."""
     family = kind.scalar.family
     if family == "float":
-        return None  # Python spells floats the shortest way that reads back the same
+        return None  # Python has the shortest spelling that reads back exactly
     if family in _TIMES:
         return _encode_times(values, family)
     if family != "string":
@@ -160,7 +159,7 @@ def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
 
 
 def _encode_times(values: pa.Array, family: str) -> pa.Array | None:
-    """Times as texts; None when a year has not four digits."""
+    """Times as texts; None when a year does not have four digits."""
     per_day = _TIMES[family][1]
     bounds = pc.min_max(values).as_py()
     if bounds["min"] is None:

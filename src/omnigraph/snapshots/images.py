@@ -1,7 +1,7 @@
-"""Entities as values for people and programs: what entity look-ups and change images show.
+"""Entities as JSON values, for entity look-ups and the images of changes.
 
-Times are ISO 8601 texts, owned bytes are ``base64:…`` text and references their URI: the same forms
-as an export, so that nothing is lost on the way.
+The forms are those of an export, so that values load back: times are ISO 8601 texts, managed blobs
+``base64:…`` texts, and references their URI.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
 
 def images(owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> list[dict[str, Any]]:
-    """Scanned rows, with their row ids, as one mapping per entity."""
+    """Scanned rows, which include row ids, as one mapping per entity."""
     columns = {}
     for column in owner.columns():
         if column.name in rows.column_names:

@@ -1,4 +1,4 @@
-"""What two schemas do not have in common, by identity: for people who look at a difference."""
+"""Differences between two schemas, by identity of types and properties."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ What = Literal["added", "removed", "renamed", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaChange:
-    """A type, or a property of a type, that is not the same on both sides."""
+class SchemaDifference:
+    """A type or property that was added, removed, renamed or changed."""
 
     what: What
     kind: str
@@ -37,41 +37,41 @@ class SchemaChange:
         return f"{self.what} {self.kind} {name}{was}"
 
 
-def schema_changes(old: AcceptedSchema, new: AcceptedSchema) -> list[SchemaChange]:
-    """Every type and property that came, went, or has another name or type, in order of names."""
-    befores, afters = _by_lifetime(old), _by_lifetime(new)
+def schema_changes(old: AcceptedSchema, new: AcceptedSchema) -> list[SchemaDifference]:
+    """All differences between two schemas, in the order of names."""
+    befores, afters = _by_incarnation(old), _by_incarnation(new)
     found = [
-        SchemaChange("removed", t.kind, t.name)
-        for lifetime, t in befores.items()
-        if lifetime not in afters
+        SchemaDifference("removed", t.kind, t.name)
+        for incarnation, t in befores.items()
+        if incarnation not in afters
     ]
-    for lifetime, after in afters.items():
-        before = befores.get(lifetime)
+    for incarnation, after in afters.items():
+        before = befores.get(incarnation)
         if before is None:
-            found.append(SchemaChange("added", after.kind, after.name))
+            found.append(SchemaDifference("added", after.kind, after.name))
         else:
             found += _of_type(before, after)
     return sorted(found, key=lambda c: (c.kind, c.type_name, c.property or "", c.what))
 
 
-def _of_type(before: NodeType | EdgeType, after: NodeType | EdgeType) -> Iterator[SchemaChange]:
+def _of_type(before: NodeType | EdgeType, after: NodeType | EdgeType) -> Iterator[SchemaDifference]:
     if before.name != after.name:
-        yield SchemaChange("renamed", after.kind, after.name, was=before.name)
+        yield SchemaDifference("renamed", after.kind, after.name, was=before.name)
     olds = {item.property_id: item for item in before.properties.values()}
     news = {item.property_id: item for item in after.properties.values()}
     for identity, item in news.items():
         was = olds.get(identity)
         if was is None:
-            yield SchemaChange("added", after.kind, after.name, item.name)
+            yield SchemaDifference("added", after.kind, after.name, item.name)
             continue
         if was.name != item.name:
-            yield SchemaChange("renamed", after.kind, after.name, item.name, was.name)
+            yield SchemaDifference("renamed", after.kind, after.name, item.name, was.name)
         if was.type != item.type:
-            yield SchemaChange("changed", after.kind, after.name, item.name, str(was.type))
+            yield SchemaDifference("changed", after.kind, after.name, item.name, str(was.type))
     for identity, item in olds.items():
         if identity not in news:
-            yield SchemaChange("removed", after.kind, after.name, item.name)
+            yield SchemaDifference("removed", after.kind, after.name, item.name)
 
 
-def _by_lifetime(schema: AcceptedSchema) -> Mapping[str, NodeType | EdgeType]:
+def _by_incarnation(schema: AcceptedSchema) -> Mapping[str, NodeType | EdgeType]:
     return {item.incarnation: item for item in schema.types()}

@@ -1,9 +1,9 @@
-"""Assigning values to properties of entities that exist, at any size, as one commit.
+"""Bulk assignment of property values to existing entities, as one commit.
 
-Values come by id, in parts as those of a load, and go the way of a merge: what is stored is found
-bucket by bucket and written again, and the rows it replaces are marked as deleted. Entities that
-were removed in the meantime stay removed; what others changed in the meantime stays changed,
-because rows are read at the very state that the commit is made on.
+Values are keyed by id and run through a load in mode ``merge``: each bucket looks up its stored
+rows, writes them with the new values and marks the replaced rows as deleted. Rows are read at the
+snapshot that is committed on, so concurrent changes of other properties are kept and deleted
+entities stay deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import NodeType
 from omnigraph.lang.syntax import did_you_mean
-from omnigraph.spark.load.parts import Part
+from omnigraph.spark.load.input_parts import InputPart
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.row_addresses import ADDRESS
@@ -27,19 +27,20 @@ from omnigraph.storage.lance.staging.rows import with_hidden, write_rows
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
 BYTES_AT_ONCE: Final = 128 << 20
-"""Whole rows that are held while they are written: a bucket has many more than fit into memory
-where they carry vectors."""
+"""Bytes of whole rows in memory while they are written: a bucket of rows with vectors may not
+fit."""
 
 ROWS_AT_ONCE_MIN: Final = 4_096
 VALUE_BYTES: Final = 24
-"""What a value of no fixed width is thought to take."""
+"""Estimated size of a value without fixed width."""
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
-    """What is set of one type: ``properties``, where ``expected`` ones still have their values.
+class AssignedProperties:
+    """The properties to set on one type.
 
-    A value that was computed from another is of no use once that one has changed.
+    ``expected``: properties that must still have the given values, for values computed from them;
+    rows where they changed are skipped.
     """
 
     properties: tuple[str, ...]
@@ -47,15 +48,15 @@ class Assigned:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """What is set, by type key, and where the values are: tables of ``id`` and properties."""
+class PropertyAssignment:
+    """The properties to set, by type key, and the tables of ``id`` and values."""
 
-    types: Mapping[str, Assigned]
-    parts: tuple[Part, ...]
+    types: Mapping[str, AssignedProperties]
+    parts: tuple[InputPart, ...]
 
 
 def require_assignable(owner: NodeType, names: Sequence[str]) -> None:
-    """Refuse properties that do not exist, and those that identify an entity."""
+    """Raise ``InvalidInput`` for unknown properties and those in ``@key`` or ``@unique``."""
     fixed = {name for columns in (owner.key_properties, *owner.unique) for name in columns}
     for name in names:
         if name not in owner.properties:
@@ -78,11 +79,11 @@ def write_assigned(
     target: PinnedTable,
     located: pa.Table,
     values: pa.Table,
-    assigned: Assigned,
+    assigned: AssignedProperties,
 ) -> tuple[list[Any], np.ndarray[Any, Any]]:
-    """Write the located rows with other values, by id.
+    """Write the rows in ``located`` with the values of the same id.
 
-    Returns the files that hold them, and which of the rows were written.
+    Returns the new fragments, and a mask of the rows that were written.
     """
     written: list[Any] = []
     masks: list[np.ndarray[Any, Any]] = [np.zeros(0, dtype=bool)]
@@ -103,7 +104,7 @@ def write_assigned(
 
 
 def _unchanged(rows: pa.Table, given: pa.Table, names: Sequence[str]) -> np.ndarray[Any, Any]:
-    """Which rows have the values that were expected."""
+    """A mask of the rows that have the expected values."""
     same = np.ones(rows.num_rows, dtype=bool)
     for name in names:
         equal = pc.equal(rows[name], given[name])
@@ -113,7 +114,7 @@ def _unchanged(rows: pa.Table, given: pa.Table, names: Sequence[str]) -> np.ndar
 
 
 def rows_at_once(schema: pa.Schema) -> int:
-    """Rows of a table that fit into memory together."""
+    """How many rows of a table are in memory at once."""
     width = 0
     for field in schema:
         fixed = pa.types.is_fixed_size_list(field.type)

@@ -1,7 +1,7 @@
-"""Taking back what a refused load or merge has staged: files that nothing refers to.
+"""Removal of files that a refused load or merge has staged.
 
-Best effort. What cannot be removed now, and what tasks wrote that never answered, is left to the
-cleanup of the graph, which finds files that no version names.
+Best effort. Files that cannot be removed, and files of tasks that failed, are orphaned; cleanup
+removes them, since no table version refers to them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from typing import Any
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import OmnigraphError
-from omnigraph.spark.load.check import Checked
-from omnigraph.spark.load.stage import Site, Staged
+from omnigraph.spark.load.bucket_checks import CheckedBucket
+from omnigraph.spark.load.stage import LoadContext, StagedPart
 
 log = logging.getLogger("omnigraph.spark")
 
 
 def discard(
-    repository: Repository, site: Site, staged: Sequence[Staged], checked: Sequence[Checked]
+    repository: Repository,
+    context: LoadContext,
+    staged: Sequence[StagedPart],
+    checked: Sequence[CheckedBucket],
 ) -> None:
-    """Remove the data files of these answers. Nothing may have been committed of them."""
+    """Remove the data files of these results. None of them may have been committed."""
     remove_files(
         repository,
         (
-            f"{site.targets[key].dataset_path}/data/{file.path}"
+            f"{context.targets[key].dataset_path}/data/{file.path}"
             for key, fragment in _fragments(staged, checked)
             for file in fragment.files
         ),
@@ -33,17 +36,19 @@ def discard(
 
 
 def remove_files(repository: Repository, paths: Iterable[str]) -> None:
-    """Remove files that nothing refers to."""
+    """Remove files; stops at the first failure, which is logged."""
     try:
         for path in paths:
             repository.objects.delete(path)
     except OmnigraphError as error:
-        log.info("files of a refused write stay until the next cleanup: %s", error.message)
+        log.info("staged files of a refused write are left to the next cleanup: %s", error.message)
 
 
-def _fragments(staged: Sequence[Staged], checked: Sequence[Checked]) -> Iterator[tuple[str, Any]]:
-    for answer in staged:
-        for key, fragments in answer.fragments.items():
+def _fragments(
+    staged: Sequence[StagedPart], checked: Sequence[CheckedBucket]
+) -> Iterator[tuple[str, Any]]:
+    for result in staged:
+        for key, fragments in result.fragments.items():
             yield from ((key, fragment) for fragment in fragments)
     for found in checked:
         for key, merged in found.merged.items():

@@ -1,9 +1,8 @@
 """Export on Spark: a snapshot as files, written in parallel by the tasks that read it.
 
-One directory, some files per type: NDJSON that a load reads back, or Parquet or CSV with a file
-name that tells the type. Rows come in the order they are stored; the bytes of the export in process
-are the ones that are always the same. Tasks write into a directory in the making, which becomes the
-target when all of them are done.
+One directory, several files per type: NDJSON that a load reads back, or Parquet or CSV with the
+type in the file name. Rows are in storage order; only the export in process is byte for byte
+reproducible. Tasks write to a temporary directory, which is renamed when all of them are done.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ from omnigraph.errors import AlreadyExists, InvalidInput, NotAvailable
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.ids import new_ulid
 from omnigraph.snapshots.export import batch_rows, chosen_types, encode_rows
-from omnigraph.spark.exchange_types import for_outside
-from omnigraph.spark.load.partitions import fragment_groups, open_table
+from omnigraph.spark.exchange_types import to_exchange
+from omnigraph.spark.graph_storage import GraphStorage
+from omnigraph.spark.load.partitions import fragment_groups
 from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.lance.tables import TableRef
 
@@ -37,15 +37,15 @@ FORMATS: Final[tuple[str, ...]] = get_args(ExportFormat)
 _SUFFIX: Final = {"ndjson": "jsonl", "parquet": "parquet", "csv": "csv"}
 
 NAME_CHARS_MAX: Final = 200
-"""File systems take 255 bytes; a number, an ending and the name of the attempt come behind."""
+"""File names have at most 255 bytes; a number, a suffix and the attempt's id are appended."""
 
 ROWS_PER_FILE: Final = 1 << 20
-"""A file of a few hundred megabytes at most, and enough files for every core."""
+"""Files of a few hundred megabytes at most, and enough of them for every core."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportTask:
-    graph_uri: str
+    graph: GraphStorage
     schema: AcceptedSchema
     key: str
     ref: TableRef
@@ -67,7 +67,7 @@ def export_to(
     """Write a snapshot to a new local directory; returns the rows per type key."""
     if format not in FORMATS:
         raise InvalidInput(
-            f"{format!r} is not a format of export", remedy=f"Use one of {', '.join(FORMATS)}."
+            f"{format!r} is not an export format", remedy=f"Use one of {', '.join(FORMATS)}."
         )
     folder = os.path.abspath(os.fspath(target))
     making = f"{folder}.{new_ulid()}"
@@ -105,18 +105,18 @@ def _specs(
     for owner in chosen:
         _require_flat(owner, format)
         ref = snapshot.pin(owner.key).ref
-        uri = repository.location.uri
+        graph = GraphStorage.of(repository)
         groups = fragment_groups(repository.tables.open(ref), ROWS_PER_FILE)
         for number, group in enumerate(groups):
             path = os.path.join(folder, f"{names[owner.key]}-{number:05d}.{_SUFFIX[format]}")
-            yield ExportTask(uri, schema, owner.key, ref, group, format, path)
+            yield ExportTask(graph, schema, owner.key, ref, group, format, path)
 
 
 def _file_names(owners: Sequence[NodeType | EdgeType]) -> dict[str, str]:
-    """What the files of each type are called, by type key: kind and name.
+    """File name stems by type key: kind and name.
 
-    Names that are too long for a file, or that differ in the case of letters alone, which many
-    file systems ignore, are told apart by a part of the hash of the name.
+    A hash is appended to names that are too long, or that differ in case alone, which many file
+    systems ignore.
     """
     plain = {owner.key: f"{owner.kind}-{owner.name}" for owner in owners}
     folded = Counter(name.lower() for name in plain.values())
@@ -129,18 +129,18 @@ def _file_names(owners: Sequence[NodeType | EdgeType]) -> dict[str, str]:
 
 
 def _require_flat(owner: NodeType | EdgeType, format: str) -> None:
-    """Formats without a place for some values are refused before anything is written."""
+    """Raise ``NotAvailable`` for blobs in a tabular format, before anything is written."""
     for name, declared in owner.properties.items():
         if format != "ndjson" and declared.type.is_blob:
             raise NotAvailable(
-                f"{owner.name}.{name} is a Blob, which {format} has no place for",
+                f"{owner.name}.{name} is a Blob, which {format} cannot hold",
                 remedy="Export as ndjson, or choose types without blobs.",
             )
 
 
 def write_file(task: ExportTask) -> int:
-    """Carry one task out: one file; a second attempt writes it anew."""
-    table = open_table(task.graph_uri, task.ref)
+    """Write one file (task); a repeated attempt replaces it."""
+    table = task.graph.table(task.ref)
     owner = task.schema.type(task.key)
     chosen = [table.dataset.get_fragment(fragment_id) for fragment_id in task.fragment_ids]
     batches = table.dataset.scanner(
@@ -190,15 +190,15 @@ def _write_csv(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: 
 
 
 def _plain(owner: NodeType | EdgeType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches as tables that a load reads back: the ends of edges as `from` and `to`."""
+    """Batches as tables that a load reads back, with the ends of edges as `from` and `to`."""
     for batch in batches:
         table = pa.Table.from_batches([batch]).drop_columns(["_rowid"])
         names = [owner.shown_name(name) for name in table.column_names]
-        yield pa.table([for_outside(column) for column in table.columns], names)
+        yield pa.table([to_exchange(column) for column in table.columns], names)
 
 
 def _spelled(table: pa.Table) -> pa.Table:
-    """Lists as JSON texts, times as ISO texts: what a load of CSV reads as the declared type."""
+    """Lists as JSON texts, times as ISO texts, which a load of CSV reads back."""
     columns: dict[str, Any] = {}
     for name in table.column_names:
         column = table[name]

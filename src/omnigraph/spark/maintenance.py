@@ -1,8 +1,8 @@
-"""Maintenance on executors: files of large tables, columns and indexes are written by tasks.
+"""Maintenance on executors: tasks compact large tables, fill columns and build indexes.
 
-What is written, how it is published and what happens when a writer was faster is decided where it
-always is; only the writing of files that nothing refers to yet is done elsewhere. Small tables stay
-with the driver: a job would cost more than the work.
+Planning, publishing and conflicts are those of maintenance in process; only the writing of files
+that no version refers to yet runs on executors. Small tables are handled by the driver, because a
+job would cost more than the work.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Any, Final
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput
 from omnigraph.maintenance.optimize import Rewrite
-from omnigraph.spark import engine as spark_engine
-from omnigraph.spark.load.partitions import fragment_groups, open_table
+from omnigraph.spark import engine_choice
+from omnigraph.spark.graph_storage import GraphStorage
+from omnigraph.spark.load.partitions import fragment_groups
 from omnigraph.spark.session.installed import is_available
 from omnigraph.storage.lance.staging.columns import (
     ColumnChange,
     Fill,
-    Filled,
+    FilledColumns,
     fill_fragments,
-    fill_here,
+    fill_in_process,
 )
 from omnigraph.storage.lance.staging.compaction import (
     Piece,
@@ -33,7 +34,7 @@ from omnigraph.storage.lance.staging.compaction import (
 from omnigraph.storage.lance.staging.indexes import (
     Build,
     IndexSpec,
-    build_here,
+    build_in_process,
     build_part,
     join_parts,
 )
@@ -41,29 +42,29 @@ from omnigraph.storage.lance.tables import PinnedTable, TableRef
 
 ENGINES: Final = ("local", "spark")
 DRIVER_ROWS_MAX: Final = 1 << 20
-"""Tables of fewer rows are one piece of work: nothing to divide."""
+"""Tables of at most this many rows are handled by the driver."""
 
 AUTO_INDEX_ROWS_MIN: Final = 50_000_000
-"""An index of so many rows takes the driver about as long as starting Spark takes."""
+"""Building an index of this many rows takes the driver about as long as starting Spark."""
 
 AUTO_FILL_ROWS_MIN: Final = 10_000_000
-"""Values of a column are often computed row by row."""
+"""Lower than for indexes: column values are often computed row by row."""
 
 DIVIDED_KINDS: Final = ("BTREE", "INVERTED")
-"""What is built part by part and joined. A vector index is trained on all rows first: it is built
-by the driver."""
+"""Index kinds that are built in parts and merged. A vector index is trained on all rows, so it is
+built by the driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    graph_uri: str
+    graph: GraphStorage
     ref: TableRef
     work: str
 
 
 @dataclass(frozen=True, slots=True)
 class IndexTask:
-    graph_uri: str
+    graph: GraphStorage
     ref: TableRef
     spec: IndexSpec
     fragment_ids: tuple[int, ...]
@@ -71,59 +72,59 @@ class IndexTask:
 
 @dataclass(frozen=True, slots=True)
 class FillTask:
-    graph_uri: str
+    graph: GraphStorage
     ref: TableRef
-    wanted: tuple[ColumnChange, ...]
+    changes: tuple[ColumnChange, ...]
     fragment_ids: tuple[int, ...]
 
 
 def index_builder(repository: Repository, engine: str) -> Build:
-    """What builds the indexes of a table, for an engine."""
+    """The function that builds an index of a table with this engine."""
     _require_known(engine, (*ENGINES, "auto"))
 
     def build(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
         rows = sum(table.fragments[number].physical_rows for number in fragment_ids)
-        if _stays_here(engine, rows, AUTO_INDEX_ROWS_MIN) or spec.kind not in DIVIDED_KINDS:
-            return build_here(table, spec, fragment_ids)
-        uri = repository.location.uri
+        if _runs_on_driver(engine, rows, AUTO_INDEX_ROWS_MIN) or spec.kind not in DIVIDED_KINDS:
+            return build_in_process(table, spec, fragment_ids)
+        graph = GraphStorage.of(repository)
         groups = fragment_groups(table, DRIVER_ROWS_MAX, fragment_ids)
-        specs = [IndexTask(uri, table.ref, spec, group) for group in groups]
-        return join_parts(
-            table, spark_engine.start_tasks().run("building indexes", build_index_part, specs)
-        )
+        specs = [IndexTask(graph, table.ref, spec, group) for group in groups]
+        tasks = engine_choice.start_tasks(repository.settings)
+        return join_parts(table, tasks.run("building indexes", build_index_part, specs))
 
     return build
 
 
 def build_index_part(task: IndexTask) -> Any:
-    """Some fragments, on an executor."""
-    return build_part(open_table(task.graph_uri, task.ref), task.spec, task.fragment_ids)
+    """Build the index of some fragments (task)."""
+    return build_part(task.graph.table(task.ref), task.spec, task.fragment_ids)
 
 
 def column_filler(repository: Repository, engine: str) -> Fill:
-    """What writes the values of columns of a table, for an engine."""
+    """The function that fills columns of a table with this engine."""
     _require_known(engine, (*ENGINES, "auto"))
 
-    def fill(table: PinnedTable, wanted: Sequence[ColumnChange]) -> Filled:
-        if _stays_here(engine, table.rows, AUTO_FILL_ROWS_MIN):
-            return fill_here(table, wanted)
-        uri = repository.location.uri
+    def fill(table: PinnedTable, changes: Sequence[ColumnChange]) -> FilledColumns:
+        if _runs_on_driver(engine, table.rows, AUTO_FILL_ROWS_MIN):
+            return fill_in_process(table, changes)
+        graph = GraphStorage.of(repository)
         groups = fragment_groups(table, DRIVER_ROWS_MAX)
-        specs = [FillTask(uri, table.ref, tuple(wanted), group) for group in groups]
-        parts = spark_engine.start_tasks().run("filling columns", fill_columns, specs)
+        specs = [FillTask(graph, table.ref, tuple(changes), group) for group in groups]
+        tasks = engine_choice.start_tasks(repository.settings)
+        parts = tasks.run("filling columns", fill_columns, specs)
         fragments = tuple(fragment for part in parts for fragment in part.fragments)
-        return Filled(fragments, parts[0].columns)
+        return FilledColumns(fragments, parts[0].columns)
 
     return fill
 
 
-def fill_columns(task: FillTask) -> Filled:
-    """Some fragments, on an executor."""
-    return fill_fragments(open_table(task.graph_uri, task.ref), task.wanted, task.fragment_ids)
+def fill_columns(task: FillTask) -> FilledColumns:
+    """Fill columns of some fragments (task)."""
+    return fill_fragments(task.graph.table(task.ref), task.changes, task.fragment_ids)
 
 
 def rewriter(repository: Repository, engine: str) -> Rewrite:
-    """What rewrites the files of a table, for an engine."""
+    """The function that compacts a table with this engine."""
     _require_known(engine, ENGINES)
     if engine == "local":
         return rewrite_pieces
@@ -131,19 +132,21 @@ def rewriter(repository: Repository, engine: str) -> Rewrite:
     def rewrite(table: PinnedTable) -> list[Piece]:
         if table.rows <= DRIVER_ROWS_MAX:
             return rewrite_pieces(table)
-        uri = repository.location.uri
-        specs = [RewriteTask(uri, table.ref, work) for work in plan_pieces(table)]
-        return spark_engine.start_tasks().run("joining files", carry_out, specs)
+        graph = GraphStorage.of(repository)
+        specs = [RewriteTask(graph, table.ref, work) for work in plan_pieces(table)]
+        return engine_choice.start_tasks(repository.settings).run(
+            "compacting files", rewrite_files, specs
+        )
 
     return rewrite
 
 
-def carry_out(task: RewriteTask) -> Piece:
-    """One piece, on an executor."""
-    return rewrite_piece(open_table(task.graph_uri, task.ref), task.work)
+def rewrite_files(task: RewriteTask) -> Piece:
+    """Compact some fragments (task)."""
+    return rewrite_piece(task.graph.table(task.ref), task.work)
 
 
-def _stays_here(engine: str, rows: int, auto_min: int) -> bool:
+def _runs_on_driver(engine: str, rows: int, auto_min: int) -> bool:
     if engine == "auto":
         return rows < auto_min or not is_available()
     return engine == "local" or rows <= DRIVER_ROWS_MAX
@@ -152,6 +155,6 @@ def _stays_here(engine: str, rows: int, auto_min: int) -> bool:
 def _require_known(engine: str, engines: Sequence[str]) -> None:
     if engine not in engines:
         raise InvalidInput(
-            f"{engine!r} is not an engine of maintenance",
+            f"{engine!r} is not a maintenance engine",
             remedy=f"Use one of {', '.join(engines)}.",
         )

@@ -1,8 +1,8 @@
 """Structured Streaming into a graph: one commit per micro-batch, exactly once across restarts.
 
-A micro-batch is an ordinary load with an idempotency key made of the query's id and the batch's
-number, which is recorded in the very publish that makes the rows visible. A batch that Spark runs
-again after a crash, from its checkpoint, finds its key and writes nothing.
+A micro-batch is a load with an idempotency key of the query name and the batch number, recorded in
+the publish that makes its rows visible. A batch that Spark repeats after a crash finds its key and
+writes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidInput, NotAvailable
-from omnigraph.ingest.load import LoadResult, Mode
+from omnigraph.ingest.load import LoadMode, LoadResult
 from omnigraph.spark.session.spark_session import is_connect
 
 if TYPE_CHECKING:
@@ -28,21 +28,21 @@ def stream_writer(
     frame: DataFrame,
     split: str | Split,
     *,
-    mode: Mode,
+    mode: LoadMode,
     query: str,
     checkpoint: str | os.PathLike[str],
     **options: Any,
 ) -> DataStreamWriter:
-    """A writer of a streaming frame; call ``start()`` on it, with a trigger if there is to be one.
+    """A writer of a streaming frame; call ``start()`` on it, optionally with a trigger.
 
-    ``load`` is the method of the graph. ``split`` is the type of the rows, or a function that makes
-    a mapping of types to frames of a micro-batch. ``query`` names the stream for ever: the same
-    name with another checkpoint would take new batches for old ones.
+    ``load`` is the method of the graph. ``split`` is the type of the rows, or a function from a
+    micro-batch to frames by type. ``query`` must be unique per checkpoint: with a new checkpoint
+    and an old name, new batches would be taken for repeated ones.
     """
     if mode == "overwrite":
         raise InvalidInput(
-            "a stream cannot overwrite: every batch would replace the one before it",
-            remedy="Use append, or upsert for rows that may come again.",
+            "a stream cannot use mode overwrite: every batch would replace the one before it",
+            remedy="Use append, or upsert for rows that may be repeated.",
         )
 
     if is_connect(frame.sparkSession):

@@ -1,14 +1,12 @@
-"""Running tasks on executors: one function, many specifications, one answer each.
+"""Running tasks on executors: one function, one specification and one result per task.
 
-A task answers with a value or with a typed error; errors that a repetition may cure are raised, so
-that Spark repeats the task. Only answers of successful attempts are seen. A job that stops moving
-(all workers gone, no free cores) is cancelled after a while and reported, because Spark itself
-would wait for ever.
+A task returns a value or a typed error; retryable errors are raised, so that Spark repeats the
+task. Only results of successful attempts are used. A stalled job (all workers lost, no free cores)
+is cancelled after a timeout with ``SparkStalled``, because Spark itself would wait forever.
 """
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,27 +18,23 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import InvalidInput, OmnigraphError, SparkFailure, SparkStalled
+from omnigraph.errors import OmnigraphError, SparkFailure, SparkStalled
 from omnigraph.model.ids import new_ulid
 from omnigraph.spark.session.spark_session import is_connect, parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STALL_VARIABLE: Final = "OMNIGRAPH_SPARK_STALL_SECONDS"
-STALL_S_DEFAULT: Final = 120.0
-"""Longer than a cluster needs to replace a worker, shorter than a person waits in vain."""
-
 POLL_S: Final = 0.1
-RESULT_SCHEMA: Final = "task long, answer binary"
+RESULT_SCHEMA: Final = "task long, result binary"
 
 Spec = TypeVar("Spec")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """How far one job is."""
+class JobProgress:
+    """Progress of one Spark job."""
 
     name: str
     tasks: int
@@ -48,9 +42,9 @@ class Step:
 
 
 class Tasks(Protocol):
-    """Something that carries tasks out, in any order, and returns their answers in order.
+    """Runs tasks in any order and returns their results in the order of ``specs``.
 
-    ``light`` tasks are small when there is only one of them: not worth a job.
+    ``light``: a single task runs on the driver, because it is smaller than a job.
     """
 
     @property
@@ -59,15 +53,15 @@ class Tasks(Protocol):
     def run(
         self,
         name: str,
-        function: Callable[[Spec], Answer],
+        function: Callable[[Spec], Result],
         specs: Sequence[Spec],
         *,
         light: bool = False,
-    ) -> list[Answer]: ...
+    ) -> list[Result]: ...
 
 
-class InProcess:
-    """Tasks in this process, one after the other."""
+class InProcessTasks:
+    """Runs tasks in this process, one after the other."""
 
     parallelism = 1
 
@@ -83,10 +77,17 @@ class InProcess:
 
 
 class SparkTasks:
-    """Tasks as Spark jobs of one session."""
+    """Runs tasks as jobs of a Spark session."""
 
-    def __init__(self, spark: SparkSession, progress: Callable[[Step], None] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        stall_s: float,
+        progress: Callable[[JobProgress], None] | None = None,
+    ) -> None:
+        """``stall_s``: how long a job may make no progress before it is cancelled."""
         self.spark = spark
+        self._stall_s = stall_s
         self._progress = progress
 
     @property
@@ -96,31 +97,31 @@ class SparkTasks:
     def run(
         self,
         name: str,
-        function: Callable[[Spec], Answer],
+        function: Callable[[Spec], Result],
         specs: Sequence[Spec],
         *,
         light: bool = False,
-    ) -> list[Answer]:
+    ) -> list[Result]:
         if not specs or (light and len(specs) == 1):
             return [function(spec) for spec in specs]
         frame = self.spark.range(0, len(specs), 1, len(specs))
         return self.collect(name, frame.mapInArrow(_each(function, specs), RESULT_SCHEMA))
 
     def collect(self, name: str, frame: DataFrame) -> list[Any]:
-        """The answers of a frame of ``RESULT_SCHEMA``, by task number."""
+        """The results in a frame of ``RESULT_SCHEMA``, by task number."""
         with self._watched(name):
             rows = frame.collect()
-        return [_opened(row["answer"]) for row in sorted(rows, key=lambda row: int(row["task"]))]
+        return [_unpickled(row["result"]) for row in sorted(rows, key=lambda row: int(row["task"]))]
 
-    def _tell_end(self, name: str, total: int) -> None:
-        """Say that all is done, also when the job was over before anything was reported."""
+    def _report_end(self, name: str, total: int) -> None:
+        """Report completion, also of a job that ended before the first poll."""
         if self._progress is not None:
-            self._progress(Step(name, max(total, 1), max(total, 1)))
+            self._progress(JobProgress(name, max(total, 1), max(total, 1)))
 
     @contextmanager
     def _watched(self, name: str) -> Iterator[None]:
-        watch = _ConnectWatch(self.spark) if is_connect(self.spark) else _Watch(self.spark)
-        limit_s, over = stall_seconds(), threading.Event()
+        watch = _ConnectWatch(self.spark) if is_connect(self.spark) else _JobWatch(self.spark)
+        over = threading.Event()
         stalled: list[float] = []
 
         def look() -> None:
@@ -128,10 +129,10 @@ class SparkTasks:
             while not over.wait(POLL_S):
                 done, active, total = watch.state()
                 if self._progress is not None and total and done != last[0]:
-                    self._progress(Step(name, total, done))
+                    self._progress(JobProgress(name, total, done))
                 if active or (done, active) != last:
                     last, since = (done, active), monotonic()
-                elif monotonic() - since > limit_s:
+                elif monotonic() - since > self._stall_s:
                     stalled.append(monotonic() - since)
                     watch.cancel()
                     return
@@ -141,7 +142,7 @@ class SparkTasks:
         thread.start()
         try:
             yield
-            self._tell_end(name, watch.state()[2])
+            self._report_end(name, watch.state()[2])
         except KeyboardInterrupt:
             watch.cancel()
             raise
@@ -160,8 +161,8 @@ class SparkTasks:
             watch.stop()
 
 
-class _Watch:
-    """The state of this thread's jobs, in a session of this process."""
+class _JobWatch:
+    """Progress and cancellation of the jobs of this thread, in a session of this process."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
@@ -171,7 +172,7 @@ class _Watch:
         self._context.setJobGroup(self._group, f"omnigraph: {name}")
 
     def state(self) -> tuple[int, int, int]:
-        """Tasks done, running, and known."""
+        """Completed, active and total tasks."""
         tracker = self._context.statusTracker()
         done = active = total = 0
         for job in tracker.getJobIdsForGroup(self._group):
@@ -192,7 +193,7 @@ class _Watch:
 
 
 class _ConnectWatch:
-    """The same over Spark Connect, which reports progress to a handler."""
+    """Progress and cancellation over Spark Connect, which reports to a handler."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
@@ -218,53 +219,41 @@ class _ConnectWatch:
         self._spark.removeProgressHandler(self._note)
 
 
-def stall_seconds() -> float:
-    """How long a job may stand still."""
-    text = os.environ.get(STALL_VARIABLE, "")
-    try:
-        value = float(text) if text else STALL_S_DEFAULT
-    except ValueError:
-        value = 0.0
-    if value <= 0:
-        raise InvalidInput(f"{STALL_VARIABLE} is {text!r}; it must be a number of seconds")
-    return value
-
-
 def _each(
-    function: Callable[[Spec], Answer], specs: Sequence[Spec]
+    function: Callable[[Spec], Result], specs: Sequence[Spec]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function over the numbered rows of a frame, for ``mapInArrow``."""
+    """A function for ``mapInArrow``: task numbers to results."""
 
-    def carry_out(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield answer_batch(number, partial(function, specs[number]))
+                yield result_batch(number, partial(function, specs[number]))
 
-    return carry_out
+    return run_tasks
 
 
-def answer_batch(number: int, act: Callable[[], Any]) -> pa.RecordBatch:
-    """What a task answers, as a row of ``RESULT_SCHEMA``."""
+def result_batch(number: int, act: Callable[[], Any]) -> pa.RecordBatch:
+    """The result or the final error of a task, as a row of ``RESULT_SCHEMA``."""
     try:
-        answer = pickle.dumps((True, act()))
+        result = pickle.dumps((True, act()))
     except OmnigraphError as error:
         if error.retryable:
             raise
-        answer = pickle.dumps((False, error))
+        result = pickle.dumps((False, error))
     return pa.record_batch(
-        [pa.array([number], pa.int64()), pa.array([answer], pa.binary())], ["task", "answer"]
+        [pa.array([number], pa.int64()), pa.array([result], pa.binary())], ["task", "result"]
     )
 
 
-def _opened(answer: bytes) -> Any:
-    good, value = pickle.loads(bytes(answer))
+def _unpickled(result: bytes) -> Any:
+    good, value = pickle.loads(bytes(result))
     if not good:
         raise value
     return value
 
 
 def _failure(name: str, problem: Exception) -> SparkFailure:
-    """One line for whatever PySpark raised."""
+    """The error for an exception of PySpark, with its cause in one line."""
     why = reason(problem)
     return SparkFailure(
         f"the Spark job ({name}) failed: {why[:300]}", details={"job": name, "reason": why[:2000]}
@@ -272,7 +261,7 @@ def _failure(name: str, problem: Exception) -> SparkFailure:
 
 
 def reason(problem: Exception) -> str:
-    """What went wrong: the last line of the executor's own traceback, or what Spark calls it."""
+    """The cause of a failed job: the last line of the executor's traceback, or Spark's message."""
     parameters = getattr(problem, "getMessageParameters", lambda: None)() or {}
     said = str(problem).partition("JVM stacktrace:")[0]
     traceback = parameters.get("traceback") or said.partition("Traceback (most recent")[2]

@@ -1,4 +1,4 @@
-"""Bytes: control objects, Lance tables, and where both are kept."""
+"""Storage: control objects, Lance tables, and their locations."""
 
 import os
 

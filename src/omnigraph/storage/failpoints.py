@@ -1,15 +1,16 @@
-"""Named places where a test may stop, fail or kill the program.
+"""Failpoints: named places where a test can stop, fail or kill the program.
 
-Every durable step of every writer sits between two failpoints, and every name is in ``NAMES``. In
-normal life a failpoint is one truth test of an empty mapping. A child process arms them through the
-environment: ``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;record.after_put@2=error"``, where
-``@n`` means the n-th time the point is reached (default 1).
+Every durable step of every writer sits between two failpoints, and every name is in ``NAMES``. A
+failpoint that is not armed costs one truth test of an empty mapping. A child process arms them
+through the environment:
+``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;record.after_put@2=error"``, where ``@n`` means
+the n-th time the point is reached (default 1).
 
 Actions: ``kill`` (SIGKILL to itself), ``interrupt`` (SIGINT to itself, as Ctrl-C does),
 ``raise:NAME`` (raises the built-in exception of this name), ``error`` (raises ``FailpointError``,
 a storage failure),
 ``pause:FILE`` (creates FILE and waits until it is removed), ``stop`` (SIGSTOP to itself),
-``count`` (does nothing; ``reached`` tells how often).
+``count`` (does nothing; ``reached`` returns how often).
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ from __future__ import annotations
 import builtins
 import os
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
 from omnigraph.errors import StorageFailure
+from omnigraph.model.retry import poll_policy, wait_until
 
 ENVIRONMENT = "OMNIGRAPH_FAILPOINTS"
-PAUSE_POLL_S = 0.005
-PAUSE_MAX_S = 600.0
+PAUSE_POLL = poll_policy(0.005, 600.0, jitter=0.0)
 
 NAMES: dict[str, str] = {
     "init.before_tables": "nothing of the graph exists yet",
     "init.before_manifest": "all tables exist, the manifest does not",
-    "create.after_table": "a table exists, the manifest does not say so",
+    "create.after_table": "a table exists, the manifest does not refer to it",
     "create.after_files": "the first files of a table are written, the table does not exist yet",
     "init.after_manifest": "the graph exists",
     "record.before_put": "tables are staged, no recovery record yet",
@@ -38,67 +38,67 @@ NAMES: dict[str, str] = {
     "table.before_commit": "a staged table is about to move",
     "table.after_commit": "a table has moved, the manifest has not",
     "publish.before_commit": "the manifest commit is prepared",
-    "publish.after_commit": "the manifest commit is durable, nobody was told",
+    "publish.after_commit": "the manifest commit is durable, the caller has no response yet",
     "record.before_delete": "the write is visible, its record still exists",
-    "record.after_delete": "the write is over, nobody was told",
-    "history.before_put": "a merge is staged, who did what on the merged branch is not stored yet",
-    "history.after_put": "who did what is stored, no merge refers to it",
-    "history.after_erase": "a purged entity is gone from the attribution of one merge",
+    "record.after_delete": "the record is deleted, the caller has no response yet",
+    "history.before_put": "a merge is staged, its attribution is not stored yet",
+    "history.after_put": "the attribution is stored, no merge refers to it",
+    "history.after_erase": "a purged entity is removed from the attribution of one merge",
     "branch.before_ref": "nothing of the new branch exists",
     "branch.after_ref": "the branch's ref exists, its registry row does not",
     "branch.after_row": "the branch exists",
-    "branch.before_delete": "the branch is about to go away",
-    "branch.after_forget": "the branch is gone for everybody, all its files are there",
+    "branch.before_delete": "the branch is about to be unregistered",
+    "branch.after_unregister": "the branch is unregistered, all its files exist",
     "branch.after_forks": "the branch's own tables are removed, its manifest is not",
-    "branch.after_delete": "nothing of the branch is left",
+    "branch.after_delete": "the branch and its files are deleted",
     "fork.before_ref": "the first write to a type on a branch, nothing forked yet",
     "fork.after_ref": "the fork exists, nothing refers to it",
     "columns.before_step": "a fork is about to change its columns, nothing refers to it",
     "columns.after_step": "the fork has other columns, nothing refers to it",
-    "purge.before_files": "a drop for good is visible, all its files are there",
-    "purge.after_files": "the files of a drop for good are removed, the note to do so is not",
+    "purge.before_files": "a dropped type is no longer visible, all its files exist",
+    "purge.after_files": "the files of a dropped type are removed, its purge row is not",
     "erase.before_versions": "no branch shows a purged entity, its older versions still hold it",
-    "erase.after_version": "an older version no longer names the files that hold it",
-    "erase.after_versions": "no version names the files that hold it, they are still there",
-    "erase.after_files": "the files are gone, the branches do not say that the purge is done",
-    "stage.before_intent": "a bulk write is about to say that it will write files",
+    "erase.after_version": "an older version no longer refers to the files that hold it",
+    "erase.after_versions": "no version refers to the files that hold it, they still exist",
+    "erase.after_files": "the files are removed, the purge is not marked as done",
+    "stage.before_intent": "a bulk write is about to put its intent",
     "stage.after_intent": "the intent is durable, no task has written anything",
     "task.before_files": "a task is about to write files that nothing refers to",
-    "task.after_files": "a task has written files, its answer has not arrived",
-    "stage.after_files": "all tasks have answered, nothing refers to their files",
-    "stage.after_clear": "what a bulk write left on its way is gone",
+    "task.after_files": "a task has written files, its result has not arrived",
+    "stage.after_files": "all tasks have finished, nothing refers to their files",
+    "stage.after_clear": "the intermediate files of a bulk write are removed",
     "reset.before_publish": "the old versions are forked, nothing refers to the forks",
-    "cleanup.after_horizons": "old history is given up, all its files are there",
-    "cleanup.after_versions": "old versions of a table are gone, files only they named are not",
-    "cleanup.after_files": "a table is clean",
-    "cleanup.after_staging": "what dead writers left beside the tables is gone",
-    "copy.after_files": "the files of a copy are there, no version names them",
-    "copy.before_head": "all of a copy is there but what makes it visible",
+    "cleanup.after_horizons": "the horizons are raised, all files of old history exist",
+    "cleanup.after_versions": "old versions of a table are removed, their files are not",
+    "cleanup.after_files": "the old files of a table are removed",
+    "cleanup.after_staging": "the orphaned staging files of dead writers are removed",
+    "copy.after_files": "the files of a copy exist, no version refers to them",
+    "copy.before_head": "a copy is complete except for the version that makes it visible",
     "copy.after_head": "the copy is a graph",
-    "relocate.before_versions": "the branches of a moved graph refer to where it was",
-    "relocate.after_version": "one version of a branch refers to the graph's own files",
-    "relocate.after_versions": "all of them do",
-    "repair.before_publish": "a type that drifted is about to be taken over as it is",
-    "repair.after_publish": "what drifted is published",
-    "migrate.before_step": "a branch is about to take a step of the format",
-    "migrate.after_ref": "a stale ref is gone",
-    "migrate.after_work": "the work of a step is done, the stamp does not say so yet",
-    "migrate.after_stamp": "a step of the format is taken",
-    "recovery.after_claim": "this process may resolve the record",
+    "relocate.before_versions": "the branches of a moved graph refer to its old location",
+    "relocate.after_version": "one version of a branch refers to the new location",
+    "relocate.after_versions": "all versions refer to the new location",
+    "repair.before_publish": "the drifted version of a type is about to be published",
+    "repair.after_publish": "the drifted version is published",
+    "migrate.before_step": "a migration step of a branch is about to run",
+    "migrate.after_ref": "a stale ref is removed",
+    "migrate.after_work": "a migration step is applied, its version stamp is not written",
+    "migrate.after_stamp": "the version stamp of a migration step is written",
+    "recovery.after_claim": "this process has claimed the record",
     "recovery.before_restore": "a table that moved is about to be restored",
-    "recovery.after_restore": "a table was restored, the manifest does not say so yet",
-    "recovery.before_publish": "the decision is about to be published",
-    "recovery.after_publish": "the decision is visible, audit and record are not done",
+    "recovery.after_restore": "a table was restored, the manifest does not refer to it yet",
+    "recovery.before_publish": "the resolution is about to be published",
+    "recovery.after_publish": "the resolution is published, the audit row is not written",
     "recovery.after_audit": "the audit row is written, the record still exists",
-    "recovery.after_delete": "the record is gone",
+    "recovery.after_delete": "the record is deleted",
 }
 
 
 class FailpointError(StorageFailure):
-    """Raised by an armed failpoint: looks to the engine like a failing store."""
+    """Raised by an armed failpoint, as a failing store would."""
 
     code = "failpoint"
-    default_remedy = "A test asked for this failure."
+    default_remedy = "A test armed this failpoint: disarm it."
 
 
 _ACTIONS = frozenset({"kill", "interrupt", "raise", "error", "pause", "stop", "count"})
@@ -124,7 +124,7 @@ def arm(name: str, action: str, *, nth: int = 1) -> None:
 
 
 def disarm_all() -> None:
-    """Switch every failpoint off and forget how often they were reached."""
+    """Disarm every failpoint and reset the counts."""
     _armed.clear()
     _reached.clear()
 
@@ -164,9 +164,7 @@ def _act(name: str) -> None:
 
 def _pause(flag: Path) -> None:
     flag.touch()
-    deadline = time.monotonic() + PAUSE_MAX_S
-    while flag.exists() and time.monotonic() < deadline:
-        time.sleep(PAUSE_POLL_S)
+    wait_until(lambda: not flag.exists(), PAUSE_POLL)
 
 
 def _arm_from_environment() -> None:

@@ -1,20 +1,20 @@
-"""Where a graph lives: the one place that reads and normalises graph URIs.
+"""Graph locations: parses and normalises graph URIs.
 
-Owns the four spellings a user may write (local path, ``file://``, ``s3://``, ``memory://``), the
-absolute form every other room works with, and the object-store settings that come from the
-environment. It must never touch storage: parsing a location creates, opens and lists nothing.
+Owns the four forms of a location (local path, ``file://``, ``s3://``, ``memory://``), the absolute
+form that the rest of the program uses, and the options of the object store at a location. It must
+never touch storage: parsing a location creates, opens and lists nothing.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from omnigraph.errors import UnsupportedLocation
+from omnigraph.settings import StorageSettings
 
 Scheme = Literal["file", "s3", "memory"]
 
@@ -24,11 +24,11 @@ _MEMORY_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 # Lance percent-decodes an s3:// URI and cuts it at ? and #, obstore does neither: a key with one
-# of these characters would mean two different places.
+# of these characters would refer to two different objects.
 _AMBIGUOUS_IN_S3 = re.compile(r"[%?#\\]")
 
-# A first look at what people type, so that the remedy names the way that works.
-_USE_SERVER = "Name a server with --server; a graph itself lives at a local path or an s3:// URI."
+# Remedies for schemes that users try.
+_USE_SERVER = "Name a server with --server; a graph is stored at a local path or an s3:// URI."
 _REMEDIES = {
     "http": _USE_SERVER,
     "https": _USE_SERVER,
@@ -39,7 +39,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """An absolute place for a graph or a part of it.
+    """An absolute location of a graph or a part of it.
 
     ``container`` is the bucket or the memory store's name and empty for local paths; ``path`` is
     the rest: absolute for local paths, without a leading slash otherwise.
@@ -51,7 +51,7 @@ class Location:
 
     @property
     def uri(self) -> str:
-        """What Lance opens, and what is shown to people."""
+        """The URI that Lance opens and that messages show."""
         if self.scheme == "file":
             return self.path
         base = f"{self.scheme}://{self.container}"
@@ -62,33 +62,43 @@ class Location:
         return self.scheme == "file"
 
     def child(self, *parts: str) -> Location:
-        """The location of something inside this one. Parts are names, not spellings to parse."""
+        """A location inside this one. Parts are plain names and are not parsed."""
         for part in parts:
             if not part or part.startswith("/") or ".." in part.split("/"):
                 raise UnsupportedLocation(
-                    f"{part!r} does not name something inside {self.uri}",
+                    f"{part!r} is not a path inside {self.uri}",
                     remedy="Use a relative name without empty or '..' segments.",
                 )
         joined = "/".join(parts)
         path = f"{self.path.rstrip('/')}/{joined}" if self.path else joined
         return Location(self.scheme, self.container, path)
 
-    def storage_options(self, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Settings for the object store, from the environment; empty for local and memory.
+    def require_tables(self) -> None:
+        """Raise when tables cannot be stored here.
+
+        Lance parses a path as a URI when it forks a table, and writes the fork to the part before
+        a ``?``.
+        """
+        if self.scheme == "file" and "?" in self.path:
+            raise UnsupportedLocation(
+                f"a graph cannot be stored at {self.path!r}: its path contains a question mark",
+                remedy="Move it to a path without question marks.",
+            )
+
+    def storage_options(self, storage: StorageSettings) -> dict[str, str]:
+        """Options for the object store; empty for local and memory.
 
         Lance takes the result as ``storage_options``; the object adapter uses the same, so that
-        tables and control objects can never talk to two different stores.
+        tables and control objects always use the same store.
         """
-        return (
-            _s3_options(os.environ if environ is None else environ) if self.scheme == "s3" else {}
-        )
+        return _s3_options(storage) if self.scheme == "s3" else {}
 
     def __str__(self) -> str:
         return self.uri
 
 
 def parse_location(uri: str | os.PathLike[str]) -> Location:
-    """Read a graph URI as a user writes it, or raise :class:`UnsupportedLocation`."""
+    """Parse a graph URI, or raise :class:`UnsupportedLocation`."""
     text = os.fspath(uri)
     if not text.strip():
         raise UnsupportedLocation(
@@ -117,16 +127,18 @@ def parse_location(uri: str | os.PathLike[str]) -> Location:
 
 
 def _require_text(text: str) -> None:
-    """Names that cannot be written down again cannot be reported or reopened."""
+    """Refuse text that cannot be encoded, which could not be reported or reopened."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise UnsupportedLocation(
-            f"the location {text!r} is not valid UTF-8", remedy="Rename the directory."
+            f"the location {text!r} is not valid UTF-8",
+            remedy="Rename the directory to valid UTF-8.",
         ) from None
     if _CONTROL.search(text):
         raise UnsupportedLocation(
-            f"the location {text!r} contains control characters", remedy="Remove them."
+            f"the location {text!r} contains control characters",
+            remedy="Remove the control characters.",
         )
 
 
@@ -135,7 +147,7 @@ def _absolute(path: str) -> str:
         return os.path.abspath(path)
     except FileNotFoundError:
         raise UnsupportedLocation(
-            f"the relative path {path!r} has no meaning: the working directory was deleted",
+            f"the relative path {path!r} cannot be resolved: the working directory was deleted",
             remedy="Change to a directory that exists, or name an absolute path.",
         ) from None
 
@@ -144,7 +156,7 @@ def _parse_file(text: str) -> Location:
     parts = urlsplit(text)
     if parts.netloc.lower() not in ("", "localhost"):
         raise UnsupportedLocation(
-            f"{text!r} names the host {parts.netloc!r}; only files of this machine can be used",
+            f"{text!r} names the host {parts.netloc!r}; only local files can be used",
             remedy="Write file:///absolute/path (three slashes).",
         )
     if parts.query or parts.fragment:
@@ -196,47 +208,28 @@ def _clean_key(text: str, key: str) -> str:
     key = key.removesuffix("/")
     if key and any(segment in ("", ".", "..") for segment in key.split("/")):
         raise UnsupportedLocation(
-            f"{text!r} has an empty or dotted segment", remedy="Write the prefix without it."
+            f"{text!r} has an empty or dotted segment",
+            remedy="Write the prefix without empty, . and .. segments.",
         )
     return key
 
 
-def _s3_options(env: Mapping[str, str]) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for option, *names in (
-        ("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
-        ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
-        ("aws_session_token", "AWS_SESSION_TOKEN"),
-        ("aws_region", "AWS_REGION", "AWS_DEFAULT_REGION"),
-        ("aws_endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
-    ):
-        value = next((env[name] for name in names if env.get(name)), None)
-        if value is not None:
-            options[option] = value
-    options.setdefault("aws_region", "us-east-1")
-    allow_http = _flag(env, "AWS_ALLOW_HTTP")
-    endpoint = options.get("aws_endpoint", "")
-    if endpoint.lower().startswith("http://") and not allow_http:
+def _s3_options(storage: StorageSettings) -> dict[str, str]:
+    endpoint = storage.endpoint or ""
+    if endpoint.lower().startswith("http://") and not storage.allow_http:
         raise UnsupportedLocation(
             f"the S3 endpoint {endpoint} is not encrypted",
             remedy="Set AWS_ALLOW_HTTP=true to use it, or name an https:// endpoint.",
         )
-    if allow_http:
-        options["allow_http"] = "true"
-    path_style = _flag(env, "AWS_S3_FORCE_PATH_STYLE")
-    if path_style is not None:
-        options["aws_virtual_hosted_style_request"] = "false" if path_style else "true"
-    return options
-
-
-def _flag(env: Mapping[str, str], name: str) -> bool | None:
-    value = env.get(name, "").strip().lower()
-    if not value:
-        return None
-    if value in ("1", "true", "yes", "on"):
-        return True
-    if value in ("0", "false", "no", "off"):
-        return False
-    raise UnsupportedLocation(
-        f"{name} is {value!r}, which is neither true nor false", remedy=f"Set {name} to true."
-    )
+    given = {
+        "aws_access_key_id": storage.access_key_id,
+        "aws_secret_access_key": storage.secret_access_key,
+        "aws_session_token": storage.session_token,
+        "aws_region": storage.region,
+        "aws_endpoint": storage.endpoint,
+        "allow_http": "true" if storage.allow_http else None,
+    }
+    if storage.force_path_style is not None:
+        hosted = "false" if storage.force_path_style else "true"
+        given["aws_virtual_hosted_style_request"] = hosted
+    return {name: value for name, value in given.items() if value is not None}

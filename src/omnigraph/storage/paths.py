@@ -1,4 +1,4 @@
-"""Where things are inside a graph's directory or prefix."""
+"""Paths inside a graph's directory or prefix."""
 
 from __future__ import annotations
 

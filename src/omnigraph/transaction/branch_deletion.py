@@ -1,18 +1,17 @@
-"""Deleting a branch: gone for everybody first, then from the store.
+"""Deletes a branch: its registry row first, then its files.
 
-Dropping the row makes the branch disappear; what a process that dies after that leaves are files
-nothing refers to, and clean-up takes them, as it does after a creation that was cut short. A writer
-puts its record and then looks whether its branch still lives, a deleter drops the row and then
-looks for records: one of them sees the other. While a live writer's record is there, files stay
-where they are, so that its write lands where nobody reads instead of bringing a removed directory
-back to life; they are left to clean-up, too.
+Dropping the row makes the branch invisible. A crash after that leaves orphaned files for cleanup,
+as does an interrupted creation. A writer puts its record and then checks that its branch exists, a
+deletion drops the row and then lists the records: one of them sees the other. While a live writer's
+record exists, the files stay, so that its write cannot recreate a removed directory; cleanup
+removes them later.
 """
 
 from __future__ import annotations
 
 import logging
 
-from omnigraph.catalog.branches.changes import deletable, forget_branch
+from omnigraph.catalog.branches.changes import deletable, unregister_branch
 from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.branches.unmerged import require_merged
 from omnigraph.catalog.history import commits as history
@@ -31,21 +30,21 @@ def delete_branch(
 ) -> None:
     """Delete a branch with its own history; refused while something depends on it.
 
-    Unless by ``force``, also while it has commits that no other branch has.
+    Without ``force`` it is also refused while the branch has unmerged commits.
     """
     if not force:
         require_merged(repository, deletable(repository.main.current(), name))
-    branch = forget_branch(repository, name)
+    branch = unregister_branch(repository, name)
     try:
-        if _nobody_writes(recovery, branch):
+        if _has_no_live_writer(recovery, branch):
             _remove_files(repository, branch)
     except OmnigraphError as error:
-        # The branch is gone whatever happens here: what is left are files nothing refers to.
-        log.warning("files of branch %s are left: %s", branch.name, error.message)
+        # The branch is deleted already: a failure here only leaves orphaned files.
+        log.warning("orphaned files of branch %s remain: %s", branch.name, error.message)
     hit("branch.after_delete")
 
 
-def _nobody_writes(recovery: Recovery, branch: Branch) -> bool:
+def _has_no_live_writer(recovery: Recovery, branch: Branch) -> bool:
     records = recovery.pending.of_branch(branch.incarnation)
     if any(recovery.pending.cause_to_resolve(record) is None for record in records):
         return False
@@ -57,7 +56,7 @@ def _remove_files(repository: Repository, branch: Branch) -> None:
     """The branch's own copies of tables, then its manifest."""
     forked_at = branch.fork_version or 0
     first = TableRef(MANIFEST_PATH, branch.ref, forked_at + 1)
-    if repository.tables.has_version(first):  # otherwise nothing was ever written to it
+    if repository.tables.has_version(first):  # false when nothing was ever written to it
         state = repository.manifest(branch).current()
         for path, name in history.owned_tables(state, branch.incarnation, forked_at):
             repository.tables.drop_fork(path, name)

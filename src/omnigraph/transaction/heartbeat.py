@@ -1,7 +1,7 @@
-"""Saying durably, again and again, that somebody is still at work: an object that is kept young.
+"""A heartbeat object, renewed in the background while an operation runs.
 
-Used where only a cleanup has to know. Who owns a write in flight is proved in another way (see
-``holding``), because there somebody else may take over.
+It keeps cleanup away from what the operation uses. The ownership of a write in flight needs more,
+because another process may take the write over: see ``owner_lease``.
 """
 
 from __future__ import annotations
@@ -15,38 +15,41 @@ from typing import Any, Final
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.objects.store import ObjectStore
-from omnigraph.transaction.ownership import lease_seconds, this_process
+from omnigraph.transaction.ownership import this_process
 
 log = logging.getLogger("omnigraph.leases")
 
 RENEWALS_PER_LEASE: Final = 3
 
 
-class Renewal:
-    """One such object: who is at work, and what it is about."""
+class Heartbeat:
+    """One heartbeat object: its owner, and what it protects."""
 
-    def __init__(self, objects: ObjectStore, path: str, about: Mapping[str, Any]) -> None:
+    def __init__(
+        self, objects: ObjectStore, path: str, about: Mapping[str, Any], lease_s: float
+    ) -> None:
         self.path = path
         self._objects = objects
         self._about = about
+        self._interval_s = lease_s / RENEWALS_PER_LEASE
         self._renewals = 0
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Write the object, and go on doing so in the background."""
+        """Write the object, and renew it from a background thread."""
         self._put()
-        self._thread = threading.Thread(target=self._renew, name="omnigraph-renewal", daemon=True)
+        self._thread = threading.Thread(target=self._renew, name="omnigraph-heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Write it no more; the object stays."""
-        self._over.set()
+        """Stop renewing; the object stays."""
+        self._stopped.set()
         if self._thread is not None:
             self._thread.join()
 
     def _renew(self) -> None:
-        while not self._over.wait(lease_seconds() / RENEWALS_PER_LEASE):
+        while not self._stopped.wait(self._interval_s):
             self._renewals += 1
             try:
                 self._put()

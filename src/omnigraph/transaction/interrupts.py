@@ -1,8 +1,8 @@
-"""Holding Ctrl-C back for the moment in which an interrupted write is undone.
+"""Defers SIGINT while an interrupted write is rolled back.
 
-People press Ctrl-C twice. The second one must not stop the undo that the first one began, and one
-that hangs must still be left: the ``BREAKS_OUT``-th gets through. Only the main thread is ever
-interrupted, so elsewhere there is nothing to do.
+A second Ctrl-C must not stop the roll-back that the first one started, and a roll-back that hangs
+must remain interruptible: the ``INTERRUPTS_MAX``-th gets through. Only the main thread receives
+SIGINT, so other threads need nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-BREAKS_OUT: Final = 3
+INTERRUPTS_MAX: Final = 3
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """Let the block run to its end although SIGINT arrives; a program's own handler comes back."""
+def deferred_interrupts() -> Iterator[None]:
+    """Defer SIGINT while the block runs; the previous handler is restored afterwards."""
     previous = signal.getsignal(signal.SIGINT)
     in_main_thread = threading.current_thread() is threading.main_thread()
     if previous is None or not in_main_thread:
@@ -30,7 +30,7 @@ def held_back() -> Iterator[None]:
     def count(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
         pressed += 1
-        if pressed >= BREAKS_OUT:
+        if pressed >= INTERRUPTS_MAX:
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, count)

@@ -1,9 +1,9 @@
-"""Holding a write in flight: the live owner's side of ownership.
+"""The lease of a write in flight, as its owner holds and renews it.
 
-While a write is under way its operation id is in this process's set of active operations, so nobody
-in this process mistakes it for an abandoned one. A write that takes long renews its lease from a
-background thread. Before every durable step the owner proves that it still owns the write; when the
-last proof is recent this costs nothing, otherwise it looks whether somebody has claimed the record.
+While a write runs, its operation id is in this process's set of active operations, so that no
+thread of this process treats it as abandoned. A long write renews its lease from a background
+thread. Before every durable step the owner verifies that it still owns the write. This is free
+shortly after the last check; otherwise it looks for a claim of another process on the record.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from omnigraph.errors import OmnigraphError, OwnershipLost
-from omnigraph.model.ids import Clock
+from omnigraph.model.clock import Clock
 from omnigraph.storage.objects.store import ObjectStore
-from omnigraph.transaction.ownership import lease_seconds
 from omnigraph.transaction.recovery.record import RecoveryRecord
 
 log = logging.getLogger("omnigraph.commit")
@@ -27,14 +26,14 @@ _active_lock = threading.Lock()
 
 
 def is_active(operation_id: str) -> bool:
-    """Whether this process is carrying the operation out right now."""
+    """Whether this process is executing the operation."""
     with _active_lock:
         return operation_id in _active
 
 
 @contextmanager
 def active(operation_id: str) -> Iterator[bool]:
-    """Mark an operation as being carried out here; yields False when it already is."""
+    """Mark an operation as executing in this process; yields False when it already is."""
     with _active_lock:
         first = operation_id not in _active
         _active.add(operation_id)
@@ -46,18 +45,20 @@ def active(operation_id: str) -> Iterator[bool]:
                 _active.discard(operation_id)
 
 
-class Holding:
-    """One record's lease, as its owner sees it."""
+class OwnerLease:
+    """The lease of one recovery record, for its owner."""
 
-    def __init__(self, objects: ObjectStore, record: RecoveryRecord, clock: Clock) -> None:
+    def __init__(
+        self, objects: ObjectStore, record: RecoveryRecord, clock: Clock, lease_s: float
+    ) -> None:
         self._objects = objects
         self._record = record
         self._clock = clock
-        self._lease_s = lease_seconds()
-        self._proved_at = clock.monotonic()
+        self._lease_s = lease_s
+        self._verified_at = clock.monotonic()
         self._renewals = 0
         self._lost = False
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._lock = threading.Lock()
 
     @property
@@ -69,60 +70,60 @@ class Holding:
         return f"{self.stem}.lease.json"
 
     @contextmanager
-    def kept(self) -> Iterator[Holding]:
+    def renewed(self) -> Iterator[OwnerLease]:
         """Renew the lease in the background for as long as the block runs."""
-        renewal = threading.Timer(self._lease_s / 3, self._renew_until_over)
+        renewal = threading.Timer(self._lease_s / 3, self._renew_until_stopped)
         renewal.daemon = True
         renewal.start()
         try:
             yield self
         finally:
-            self._over.set()
+            self._stopped.set()
             renewal.cancel()
 
-    def prove(self) -> None:
+    def verify(self) -> None:
         """Raise ``OwnershipLost`` if another process has taken this write over.
 
-        Nobody can have done so within half a lease of the last proof.
+        Within half a lease of the last check that is impossible.
         """
-        if self._lost or self._clock.monotonic() - self._proved_at > self._lease_s / 2:
+        if self._lost or self._clock.monotonic() - self._verified_at > self._lease_s / 2:
             self._renew()
 
     def release(self) -> None:
-        """Remove the lease, if one was ever written; call it when the block of ``kept`` is over."""
-        with self._lock:  # a renewal under way would otherwise write it again
+        """Remove the lease, if one was ever written; call it after the block of ``renewed``."""
+        with self._lock:  # a concurrent renewal would otherwise write it again
             if self._renewals:
                 self._objects.delete(self.lease_path)
 
-    def _renew_until_over(self) -> None:
-        while not self._over.is_set():
+    def _renew_until_stopped(self) -> None:
+        while not self._stopped.is_set():
             try:
                 self._renew()
             except OwnershipLost:
-                return  # the writing thread finds out at its next durable step
+                return  # the writing thread raises it at its next durable step
             except OmnigraphError as error:
                 log.warning(
                     "could not renew the lease of operation %s: %s",
                     self._record.operation_id,
                     error.message,
                 )
-            self._over.wait(self._lease_s / 3)
+            self._stopped.wait(self._lease_s / 3)
 
     def _renew(self) -> None:
         with self._lock:
             if self._lost:
                 raise self._ownership_lost()
-            looked_at = self._clock.monotonic()
+            checked_at = self._clock.monotonic()
             names = {info.path for info in self._objects.list(self._record.prefix)}
             claimed = any(name.startswith(f"{self.stem}.claim-") for name in names)
             if claimed or self._record.path not in names:
                 self._lost = True
                 raise self._ownership_lost()
-            if self._over.is_set():
+            if self._stopped.is_set():
                 return
             self._renewals += 1
             self._objects.put(self.lease_path, json.dumps({"renewals": self._renewals}).encode())
-            self._proved_at = looked_at
+            self._verified_at = checked_at
 
     def _ownership_lost(self) -> OwnershipLost:
         return OwnershipLost(

@@ -1,10 +1,10 @@
-"""Who owns a write in flight, and how others know whether the owner still lives.
+"""The owner of a write in flight, and how other processes detect that it died.
 
-On one host a dead owner is known at once: its process is gone, or its pid belongs to a process that
-started at another time. An owner on another host, or one that lives but does not move, is given a
-lease: others watch it on *their own* monotonic clock and may take over when nothing has changed for
-that long. Clocks are never compared. Leases decide only *when* somebody may resolve a write; that
-the result is right rests on the manifest alone.
+On one host a dead owner is detected at once: its process is gone, or its pid belongs to a process
+that started at another time. An owner on another host, or one that is alive but stopped, has a
+lease: other processes watch it on *their own* monotonic clock and may take over when it was not
+renewed for that long. Clocks are never compared. Leases only decide *when* another process may
+resolve a write; that the result is correct depends on the manifest alone.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from omnigraph.errors import InvalidInput
-from omnigraph.model.ids import Clock
+from omnigraph.model.clock import Clock
 
-LEASE_S_DEFAULT = 15.0
-LEASE_VARIABLE = "OMNIGRAPH_LEASE_SECONDS"
 WATCHED_MAX = 10_000  # records watched per process; older observations are dropped first
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process, named so that no later process is mistaken for it."""
+    """A process, identified uniquely: pids are reused, pid and start time are not."""
 
     host: str
     pid: int
@@ -35,7 +32,7 @@ class Owner:
 
 @cache
 def _host() -> str:
-    """This host since its last boot, and the pid namespace in which our pids mean something."""
+    """This host since its last boot, and the pid namespace of this process."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
@@ -47,7 +44,7 @@ _UNKNOWN = "unknown"
 
 
 def _started(pid: int) -> str | None:
-    """When a process started, as the kernel counts; None when there is no such process."""
+    """The start time of a process in kernel ticks; None when there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
@@ -59,7 +56,7 @@ def _started(pid: int) -> str | None:
 
 
 def _started_portable(pid: int) -> str | None:
-    """Where /proc says nothing, all that can be asked is whether the process exists."""
+    """Without /proc, only the existence of the process can be checked."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -70,7 +67,7 @@ def _started_portable(pid: int) -> str | None:
 
 
 def this_process() -> Owner:
-    """The owner that is this process."""
+    """This process as an owner."""
     return Owner(_host(), os.getpid(), _started(os.getpid()) or _UNKNOWN)
 
 
@@ -79,22 +76,8 @@ def is_certainly_dead(owner: Owner) -> bool:
     return owner.host == _host() and _started(owner.pid) not in (owner.started, _UNKNOWN)
 
 
-def lease_seconds() -> float:
-    """How long a write may show no sign of life before others may resolve it."""
-    text = os.environ.get(LEASE_VARIABLE)
-    if text is None:
-        return LEASE_S_DEFAULT
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 86_400:
-        raise InvalidInput(f"{LEASE_VARIABLE} is {text!r}; it must be a number of seconds")
-    return value
-
-
-class Watch:
-    """How long this process has seen something unchanged, by its own clock."""
+class LeaseWatch:
+    """How long observed values have not changed, by this process's clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -113,6 +96,6 @@ class Watch:
                 return 0.0
             return now - known[1]
 
-    def forget(self, what: str) -> None:
+    def evict(self, what: str) -> None:
         with self._lock:
             self._seen.pop(what, None)

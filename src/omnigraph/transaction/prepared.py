@@ -1,8 +1,8 @@
 """A prepared write: staged tables and what they rely on, ready to be committed.
 
 Every writer (mutation, load, merge, schema change, upkeep, ...) is a *preparer*: it reads a
-snapshot, stages tables and returns one of these. How it becomes visible is the write transaction's
-business.
+snapshot, stages tables and returns one of these. The write transaction
+makes it visible.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class PreparedTable:
     def planned(self, digests: Digests = None) -> PlannedTable:
         staged = self.staged
         overwritten = staged.kind == "overwrite"
-        # An edge that is written again may point to another node: to a reader of epochs it is new.
-        turned = self.pin.key.startswith("edge:") and bool(staged.rows_updated)
+        # An updated edge may have another endpoint: for the insert epoch it counts as inserted.
+        is_moved = self.pin.key.startswith("edge:") and bool(staged.rows_updated)
         return PlannedTable(
             self.pin.key,
             self.pin.ref,
@@ -39,7 +39,7 @@ class PreparedTable:
             staged.uuid,
             staged.rows_after,
             deletes=bool(staged.rows_deleted) or overwritten,
-            inserts=bool(staged.rows_inserted) or overwritten or turned,
+            inserts=bool(staged.rows_inserted) or overwritten or is_moved,
             removed=staged.removed,
             becomes=self.becomes,
             digests=digests,
@@ -48,7 +48,7 @@ class PreparedTable:
 
 @dataclass(frozen=True, slots=True)
 class WriteInfo:
-    """Who writes, and what they say about it."""
+    """The kind of a write and what its caller records with it."""
 
     kind: str
     actor: str | None = None

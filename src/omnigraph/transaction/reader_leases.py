@@ -1,8 +1,8 @@
-"""Leases of readers: a state that somebody reads for long stays, whatever is cleaned up.
+"""Reader leases: protect a snapshot from cleanup while it is read.
 
-A reader needs no lease: a state may be read for an hour after it was superseded. Whoever needs
-longer puts an object that names the state and renews it; cleanup leaves that state alone until the
-lease is gone, its owner certainly dead, or nothing was heard of it for an hour.
+Short reads need no lease: a state stays readable for an hour after it was superseded. A longer read
+puts a lease object that names the state and renews it. Cleanup keeps that state until the lease is
+removed, its owner is certainly dead, or it was not renewed for an hour.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import ObjectNotFound
 from omnigraph.model.ids import new_ulid
-from omnigraph.transaction.heartbeat import Renewal
+from omnigraph.transaction.heartbeat import Heartbeat
 from omnigraph.transaction.ownership import Owner, is_certainly_dead
 
 log = logging.getLogger("omnigraph.leases")
 
 PREFIX: Final = "__leases"
-SILENT_S_MAX: Final = 3_600.0
-"""A lease of another host that was not renewed for this long is nobody's any more."""
+EXPIRY_S: Final = 3_600.0
+"""A lease that was not renewed for this long has expired."""
 
 
 @contextmanager
-def held(repository: Repository, snapshot: SnapshotPins) -> Iterator[SnapshotPins]:
+def reader_lease(repository: Repository, snapshot: SnapshotPins) -> Iterator[SnapshotPins]:
     """Keep a state readable for as long as the block runs."""
     about = {"branch": snapshot.branch.incarnation, "version": snapshot.manifest_version}
-    lease = Renewal(repository.objects, f"{PREFIX}/{new_ulid()}.json", about)
+    lease_s = repository.settings.limits.lease_s
+    lease = Heartbeat(repository.objects, f"{PREFIX}/{new_ulid()}.json", about, lease_s)
     lease.start()
     try:
         yield snapshot
@@ -41,21 +42,21 @@ def held(repository: Repository, snapshot: SnapshotPins) -> Iterator[SnapshotPin
         repository.objects.delete(lease.path)
 
 
-def held_versions(repository: Repository) -> dict[str, set[int]]:
-    """The manifest versions that live readers hold, by the incarnation of the branch."""
+def leased_versions(repository: Repository) -> dict[str, set[int]]:
+    """The manifest versions with live leases, by the incarnation of the branch."""
     found: dict[str, set[int]] = {}
-    for path, body in _leases(repository, dead=False):
-        log.debug("%s holds a state", path)
+    for path, body in _leases(repository, stale=False):
+        log.debug("%s protects a state", path)
         found.setdefault(body["branch"], set()).add(int(body["version"]))
     return found
 
 
-def dead_leases(repository: Repository) -> list[str]:
-    """The leases whose owners are gone."""
-    return [path for path, _ in _leases(repository, dead=True)]
+def stale_leases(repository: Repository) -> list[str]:
+    """The leases that have expired or whose owners are dead."""
+    return [path for path, _ in _leases(repository, stale=True)]
 
 
-def _leases(repository: Repository, *, dead: bool) -> Iterator[tuple[str, dict[str, str]]]:
+def _leases(repository: Repository, *, stale: bool) -> Iterator[tuple[str, dict[str, str]]]:
     now = datetime.now(UTC)
     for info in repository.objects.list(PREFIX):
         try:
@@ -63,6 +64,6 @@ def _leases(repository: Repository, *, dead: bool) -> Iterator[tuple[str, dict[s
             owner = Owner(**body["owner"])
         except (ObjectNotFound, ValueError, KeyError, TypeError):
             continue
-        silent = (now - info.modified).total_seconds() > SILENT_S_MAX
-        if (silent or is_certainly_dead(owner)) == dead:
+        expired = (now - info.modified).total_seconds() > EXPIRY_S
+        if (expired or is_certainly_dead(owner)) == stale:
             yield info.path, body

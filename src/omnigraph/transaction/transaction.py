@@ -1,22 +1,20 @@
-"""The write transaction: the one way anything becomes visible.
+"""The write transaction: the only path by which changes become visible.
 
     A  write the recovery record
     B  move each staged table, strictly
     C  publish
     D  delete the record
 
-Before A nothing durable has happened that anybody can see. Between A and C the record lets any
-process finish or undo the write. After C the write is done, whatever happens to D. A write that
-fails or is interrupted in between tries to undo itself at once; if even that fails, the next write
-to the branch does it.
+Before A nothing durable is visible. Between A and C the record lets any process roll the write
+forward or back. After C the write is committed, even if D fails. A write that fails or is
+interrupted in between rolls itself back at once; if that fails too, recovery does it before the
+next write to the branch.
 """
 
 from __future__ import annotations
 
 import logging
-import random
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.publication import Requirements
@@ -38,28 +36,29 @@ from omnigraph.errors import (
     VersionConflict,
 )
 from omnigraph.model import outcome
-from omnigraph.model.ids import Clock
+from omnigraph.model.retry import Retry, RetryPolicy, poll_policy
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.errors import CommitRefused
 from omnigraph.storage.lance.files.checksums import digests_of
-from omnigraph.transaction.interrupts import held_back
-from omnigraph.transaction.owner_lease import Holding, active
-from omnigraph.transaction.ownership import lease_seconds, this_process
+from omnigraph.transaction.interrupts import deferred_interrupts
+from omnigraph.transaction.owner_lease import OwnerLease, active
+from omnigraph.transaction.ownership import this_process
 from omnigraph.transaction.prepared import PreparedWrite
 from omnigraph.transaction.recovery.audit import Action
-from omnigraph.transaction.recovery.decision import Way, decide
+from omnigraph.transaction.recovery.decision import Verdict, decide
 from omnigraph.transaction.recovery.drift import TableDrift, find_drift
-from omnigraph.transaction.recovery.pending import Pending
+from omnigraph.transaction.recovery.pending import PendingRecord
 from omnigraph.transaction.recovery.record import RecoveryRecord
-from omnigraph.transaction.recovery.recover import Recovery, Resolution
-from omnigraph.transaction.write_queues import turn
+from omnigraph.transaction.recovery.recover import Recovery, ResolvedWrite
+from omnigraph.transaction.type_locks import type_locks
 
 log = logging.getLogger("omnigraph.commit")
 
-LIVE_WRITER_WAIT_S = 5.0  # how long to wait for another process's write of the same type, at least
-LEASES_WAITED = 1.5  # and by leases: an owner that shows no sign of life is resolved within one
-LIVE_WRITER_POLL_S = 0.005  # the first look comes soon, later ones ever less often
-LIVE_WRITER_POLL_MAX_S = 0.25
+# Waiting for another process's write of the same type: at least this long, and at least this many
+# leases, because a record whose owner sends no heartbeat is resolved after one lease.
+OWNER_WAIT = RetryPolicy(base_s=0.005, cap_s=0.25, deadline_s=5.0)
+LEASES_WAITED = 1.5
+DECISION_POLL = poll_policy(0.005, 5.0)  # for the process that took over this write to resolve it
 
 
 class WriteTransaction:
@@ -68,7 +67,7 @@ class WriteTransaction:
     def __init__(
         self, repository: Repository, *, read_only: bool = False, actor: str | None = None
     ) -> None:
-        """``actor`` is who writes where a write does not say."""
+        """``actor`` is the default for writes that name none."""
         self._repository = repository
         self._actor = actor
         self._store = repository.tables
@@ -80,14 +79,12 @@ class WriteTransaction:
         if self._read_only:
             raise ReadOnly("this handle was opened read-only")
 
-    def acting(self, given: str | None) -> str | None:
-        """Who a write is recorded as, given what its caller said."""
+    def actor_of(self, given: str | None) -> str | None:
+        """The actor to record for a write."""
         return self._actor if given is None else given
 
-    def enter(self, branch: Branch) -> list[Resolution]:
-        """What every write does first: bring the branch to the current format, if it is not, and
-        resolve what dead writers left on it.
-        """
+    def enter(self, branch: Branch) -> list[ResolvedWrite]:
+        """Start a write: migrate the branch to the current format and resolve abandoned writes."""
         self.require_writable()
         self._repository.manifest(branch).migrate()
         return self.recovery.resolve(branch)
@@ -98,16 +95,18 @@ class WriteTransaction:
         branch = prepared.snapshot.branch
         self._repository.manifest(branch).migrate()
         keys = [table.pin.key for table in prepared.tables]
-        patience = _Patience(self._repository.clock, waits=prepared.info.makes_commit)
+        lease_s = self._repository.settings.limits.lease_s
+        wait = _owner_wait(lease_s, waits=prepared.info.makes_commit)
+        retry = wait.start(self._repository.clock)
         while True:
-            with turn(self._repository.location.uri, branch.incarnation, keys):
+            with type_locks(self._repository.location.uri, branch.incarnation, keys):
                 record = self._record(branch, prepared)
-                # Refusing now costs one look; refusing in phase C would cost a roll-back.
+                # A check now costs one request; a refusal in phase C would cost a roll-back.
                 record.requirements.check(self._repository.manifest(branch).current())
                 drift = self._first_drift(prepared)
                 if drift is None:
-                    return self._commit_in_turn(branch, prepared, record)
-            self._deal_with_drift(branch, *drift, patience)
+                    return self._commit_locked(branch, prepared, record)
+            self._handle_drift(branch, *drift, retry)
 
     # -- before A ----------------------------------------------------------------------------------
 
@@ -118,15 +117,13 @@ class WriteTransaction:
                 try:
                     drift = find_drift(self._store, table.pin.ref)
                 except (CorruptData, NotFound, PermissionDenied) as cause:
-                    raise _unclassified(table.pin, cause) from cause
+                    raise _unreadable_drift(table.pin, cause) from cause
                 if drift.exists:
                     return table.pin, drift
         return None
 
-    def _deal_with_drift(
-        self, branch: Branch, pin: TablePin, drift: TableDrift, patience: _Patience
-    ) -> None:
-        """Resolve the drift, wait for its live owner, or say which case it is."""
+    def _handle_drift(self, branch: Branch, pin: TablePin, drift: TableDrift, retry: Retry) -> None:
+        """Resolve the drift, wait for its live owner, or raise a typed error."""
         state = self._repository.manifest(branch).current()
         now = state.pins.get(pin.key)
         if now is None or now.ref != pin.ref:
@@ -137,20 +134,20 @@ class WriteTransaction:
             found.record.operation_id
             for found in self.recovery.pending.of_branch(branch.incarnation)
         }
-        if drift.is_wanted_by_nobody(state, pending):
-            self.recovery.heal_drift(branch, pin, drift)
+        if drift.is_abandoned(state, pending):
+            self.recovery.undo_drift(branch, pin, drift)
             return
         covering = sorted(pending & drift.operations())
         if not covering and find_drift(self._store, pin.ref) == drift:
             newest = self._repository.manifest(branch).current().pins.get(pin.key)
             if newest is not None and newest.ref == pin.ref:
-                raise _uncovered(pin, drift)
+                raise _changed_outside(pin, drift)
             return
-        if not patience.wait():
+        if not retry.again():
             raise RecoveryRequired(
-                f"another process is writing {pin.key} and has not finished for "
-                f"{patience.seconds:.0f} s",
-                remedy="Try again when its process has finished.",
+                f"another process is writing {pin.key} and has not finished within "
+                f"{retry.policy.deadline_s:.0f} s",
+                remedy="Try again when that write has finished.",
                 details={
                     "case": "covered",
                     "type_key": pin.key,
@@ -160,89 +157,97 @@ class WriteTransaction:
 
     # -- A to D ------------------------------------------------------------------------------------
 
-    def _commit_in_turn(
+    def _commit_locked(
         self, branch: Branch, prepared: PreparedWrite, record: RecoveryRecord
     ) -> Commit | None:
         if not prepared.tables:
             self._require_live(branch)
-            return self._repository.manifest(branch).publish_told(record.publication()).commit
+            return self._repository.manifest(branch).publish_and_report(record.publication()).commit
         with active(record.operation_id):
-            # Others may watch the record from before the put returns: the first proof is from then.
-            flight = _Flight(Holding(self._objects, record, self._repository.clock))
+            # Other processes may see the record before the put returns: the lease starts first.
+            lease_s = self._repository.settings.limits.lease_s
+            lease = OwnerLease(self._objects, record, self._repository.clock, lease_s)
+            progress = _CommitProgress(lease)
             try:
                 hit("record.before_put")
                 self._objects.put_if_absent(record.path, record.to_bytes())
                 hit("record.after_put")
-                commit = self._move_and_publish(branch, prepared, record, flight)
-                if flight.published:
-                    self._delete_record(record, flight.holding)
+                commit = self._move_and_publish(branch, prepared, record, progress)
+                if progress.published:
+                    self._delete_record(record, progress.lease)
                 return commit
             except OmnigraphError:
                 raise
             except BaseException:  # Ctrl-C, SystemExit, no memory, or a defect
-                if not flight.published:  # otherwise only the record is left, for the next write
-                    self._abandon(branch, record, flight)
+                if not progress.published:  # otherwise only the record is left, for the next write
+                    self._abandon(branch, record, progress)
                 raise
 
     def _move_and_publish(
-        self, branch: Branch, prepared: PreparedWrite, record: RecoveryRecord, flight: _Flight
+        self,
+        branch: Branch,
+        prepared: PreparedWrite,
+        record: RecoveryRecord,
+        progress: _CommitProgress,
     ) -> Commit | None:
         """Phases B and C; after a failure of the store the write is undone."""
-        holding = flight.holding
+        lease = progress.lease
         try:
             self._require_live(branch)
-            with holding.kept():
+            with lease.renewed():
                 for table in prepared.tables:
-                    holding.prove()
+                    lease.verify()
                     hit("table.before_commit")
-                    flight.moved += 1
+                    progress.moved += 1
                     self._store.commit(table.staged)
                     hit("table.after_commit")
-                holding.prove()
-                flight.publishing = True
+                lease.verify()
+                progress.publishing = True
                 commit = self._repository.manifest(branch).publish(record.publication()).commit
-                flight.published = True
+                progress.published = True
                 outcome.committed(None if commit is None else commit.commit_id)
         except OwnershipLost as lost:
-            return self._decided_by_another(branch, record, lost)
+            return self._resolved_by_another(branch, record, lost)
         except OutcomeUnknown:
-            raise  # touching anything now could harm: whoever looks the id up decides
+            raise  # rolling back now could destroy a committed write: recovery decides
         except (CommitRefused, Drift) as refusal:
-            # Drift: Lance let the last table land on top of another process's index build.
-            flight.moved -= isinstance(refusal, CommitRefused)
-            self._undo(branch, record, flight)
+            # Drift: Lance committed the last table after another process's index build.
+            progress.moved -= isinstance(refusal, CommitRefused)
+            self._undo(branch, record, progress)
             raise self._lost_to_another_writer(branch, record, refusal) from refusal
         except OmnigraphError:
-            visible = self._undo(branch, record, flight)
+            visible = self._undo(branch, record, progress)
             if visible is not None:
                 return visible
             raise
         return commit
 
-    def _abandon(self, branch: Branch, record: RecoveryRecord, flight: _Flight) -> None:
-        """After an interrupt between A and C: undo the write, whoever presses Ctrl-C again.
+    def _abandon(self, branch: Branch, record: RecoveryRecord, progress: _CommitProgress) -> None:
+        """After an interrupt between A and C: roll the write back, deferring further interrupts.
 
-        What cannot be undone now carries the abort mark, so that nobody finishes a write that its
-        caller may repeat. Says what became of it; the exception under way goes on.
+        A write that cannot be rolled back now gets the abort mark, so that recovery never rolls it
+        forward after its caller has repeated it. Reports the outcome; the interrupt is re-raised.
         """
         try:
-            with held_back():
-                if flight.moved:
-                    self._objects.put(Pending(record.path, record).abort_path, b"{}")
-                    flight.aborted = True
-                visible = self._undo(branch, record, flight)
+            with deferred_interrupts():
+                if progress.moved:
+                    self._objects.put(PendingRecord(record.path, record).abort_path, b"{}")
+                    progress.aborted = True
+                visible = self._undo(branch, record, progress)
                 if visible is not None:
                     outcome.committed(visible.commit_id)
         except OwnershipLost:
-            return  # another process undid it
+            return  # another process rolled it back
         except BaseException as second:
-            log.warning("the interrupted write %s waits: %r", record.operation_id, second)
-            certain = flight.aborted and not flight.publishing
-            if flight.moved and (isinstance(second, OutcomeUnknown) or not certain):
+            log.warning(
+                "the interrupted write %s is left for recovery: %r", record.operation_id, second
+            )
+            certain = progress.aborted and not progress.publishing
+            if progress.moved and (isinstance(second, OutcomeUnknown) or not certain):
                 outcome.undecided(None if record.commit is None else record.operation_id)
 
     def _require_live(self, branch: Branch) -> None:
-        """A branch may have been deleted while the write was prepared; its files may be gone."""
+        """Raise when the branch was deleted while the write was prepared."""
         if branch.ref is not None and self._repository.branch(branch.name) != branch:
             raise BranchNotFound(
                 f"branch {branch.name!r} was deleted while it was being written to",
@@ -260,7 +265,7 @@ class WriteTransaction:
                 kind=info.kind,
                 created_at_us=now,
                 merged_parent=info.merged_parent,
-                actor=self.acting(info.actor),
+                actor=self.actor_of(info.actor),
                 message=info.message,
                 operation_id=prepared.operation_id,
                 metadata=dict(info.metadata),
@@ -287,30 +292,32 @@ class WriteTransaction:
             schema_hash=prepared.schema_hash,
         )
 
-    def _delete_record(self, record: RecoveryRecord, holding: Holding) -> None:
+    def _delete_record(self, record: RecoveryRecord, lease: OwnerLease) -> None:
         """Phase D. The write is durable: a failure here is only logged."""
         hit("record.before_delete")
         try:
-            holding.release()
+            lease.release()
             self._objects.delete(record.path)
         except OmnigraphError as error:
             log.warning(
-                "the write %s succeeded; its record stays until the next write: %s",
+                "the write %s succeeded; its record is left for the next write to remove: %s",
                 record.operation_id,
                 error.message,
             )
         hit("record.after_delete")
 
-    def _undo(self, branch: Branch, record: RecoveryRecord, flight: _Flight) -> Commit | None:
-        """After a failure between A and C: leave the branch as it was.
+    def _undo(
+        self, branch: Branch, record: RecoveryRecord, progress: _CommitProgress
+    ) -> Commit | None:
+        """Roll back after a failure between A and C.
 
-        Returns the commit if it turns out that only an answer was lost and the write is visible.
+        Returns the commit if the write is visible because only its response was lost.
         """
-        pending = Pending(record.path, record)
+        pending = PendingRecord(record.path, record)
         try:
-            flight.holding.prove()
-            if flight.moved:
-                resolution = self.recovery.resolve_own(branch, record, aborted=flight.aborted)
+            progress.lease.verify()
+            if progress.moved:
+                resolution = self.recovery.resolve_own(branch, record, aborted=progress.aborted)
                 if resolution.action is not Action.ROLLED_FORWARD:
                     return None
                 commit = resolution.commit
@@ -319,17 +326,19 @@ class WriteTransaction:
             self.recovery.pending.remove(pending)
             return None
         except OwnershipLost as lost:
-            return self._decided_by_another(branch, record, lost)
+            return self._resolved_by_another(branch, record, lost)
         except OmnigraphError as second:
-            log.warning("the failed write %s waits: %s", record.operation_id, second.message)
+            log.warning(
+                "the failed write %s is left for recovery: %s", record.operation_id, second.message
+            )
             return self._leave_aborted(branch, pending, second)
 
     def _leave_aborted(
-        self, branch: Branch, pending: Pending, second: OmnigraphError
+        self, branch: Branch, pending: PendingRecord, second: OmnigraphError
     ) -> Commit | None:
-        """It cannot be undone now: say durably that it must be, so that "failed" stays true.
+        """Write the abort mark of a write that cannot be rolled back now, so that it stays failed.
 
-        A resolver that claimed the record before may not have seen this, and finish the write.
+        A resolver that claimed the record before may miss the mark and roll the write forward.
         """
         record = pending.record
         try:
@@ -340,47 +349,46 @@ class WriteTransaction:
             decision = decide(self._store, record, state, aborted=True)
         except OmnigraphError as third:
             raise OutcomeUnknown(
-                f"the write failed, and so did undoing it ({second.message}); the next write to "
-                "the branch decides it",
+                f"the write failed, and so did its roll-back ({second.message}); the next write to "
+                "the branch resolves it",
                 details={"commit_id": record.operation_id},
             ) from third
         return decision.commit
 
-    def _decided_by_another(
+    def _resolved_by_another(
         self, branch: Branch, record: RecoveryRecord, lost: OwnershipLost
     ) -> Commit | None:
         """Another process took this write over: success if it published it, else the error.
 
-        Until it has decided, the write must not be called undone: whoever repeats it then would
+        Until then the write must not be reported as rolled back: a caller that repeats it would
         write twice.
         """
-        deadline = self._repository.clock.monotonic() + LIVE_WRITER_WAIT_S
+        retry = DECISION_POLL.start(self._repository.clock)
         while True:
             try:
                 state = self._repository.manifest(branch).current()
                 decision = decide(self._store, record, state)
             except StorageFailure as second:
                 raise OutcomeUnknown(
-                    f"another process took this write over; what became of it cannot be found "
-                    f"out ({second.message})",
+                    f"another process took this write over, and its outcome could not be read "
+                    f"({second.message})",
                     details={"commit_id": record.operation_id},
                 ) from second
-            if decision.way is Way.PUBLISHED:
+            if decision.verdict is Verdict.PUBLISHED:
                 return decision.commit
             if record.commit is None or state.row(f"abandoned:{record.operation_id}") is not None:
                 raise lost
-            if self._repository.clock.monotonic() > deadline:
+            if not retry.again():
                 raise OutcomeUnknown(
                     "this write was paused for longer than its lease; another process took it "
-                    "over and has not decided it yet",
+                    "over and has not resolved it yet",
                     details={"commit_id": record.operation_id},
                 ) from lost
-            time.sleep(random.uniform(0, LIVE_WRITER_POLL_S))
 
     def _lost_to_another_writer(
         self, branch: Branch, record: RecoveryRecord, refusal: OmnigraphError
     ) -> OmnigraphError:
-        """A table refused to move because somebody else moved it: say which and to where."""
+        """The conflict behind a refused table commit, with the type and its versions."""
         try:
             pins = self._repository.manifest(branch).current().pins
         except OmnigraphError:
@@ -395,41 +403,29 @@ class WriteTransaction:
         return VersionConflict(first.key, first.base.version, first.base.version + 1)
 
 
-@dataclass
-class _Flight:
-    """How far a write is between A and D."""
+@dataclass(slots=True)
+class _CommitProgress:
+    """The progress of a write between A and D."""
 
-    holding: Holding
-    moved: int = 0  # tables whose commit was begun
+    lease: OwnerLease
+    moved: int = 0  # tables whose commit was started
     publishing: bool = False
     published: bool = False
-    aborted: bool = False  # the abort mark is durable: nobody may finish the write
+    aborted: bool = False  # the abort mark is durable: the write must not be rolled forward
 
 
-class _Patience:
-    """Waiting for another process's write: longer than a lease, so that one command is enough.
+def _owner_wait(lease_s: float, *, waits: bool) -> RetryPolicy:
+    """The wait for another process's write: longer than a lease, so that one command is enough.
 
-    A lease is watched from the moment this process first sees the record. A program that makes one
-    write and ends would otherwise never see the lease of a lost host run out. Upkeep, which comes
-    after a write that is done, does not wait.
+    A lease is watched from the moment this process first sees the record: a program that makes one
+    write and ends would otherwise never see the lease of a lost host expire. Upkeep runs after a
+    write that has succeeded and does not wait.
     """
-
-    def __init__(self, clock: Clock, *, waits: bool) -> None:
-        self._clock = clock
-        self.seconds = max(LIVE_WRITER_WAIT_S, LEASES_WAITED * lease_seconds()) if waits else 0.0
-        self._deadline = clock.monotonic() + self.seconds
-        self._poll_s = LIVE_WRITER_POLL_S
-
-    def wait(self) -> bool:
-        """Pause before the next look; False when it has been long enough."""
-        if self._clock.monotonic() >= self._deadline:
-            return False
-        time.sleep(random.uniform(0, self._poll_s))
-        self._poll_s = min(2 * self._poll_s, LIVE_WRITER_POLL_MAX_S)
-        return True
+    seconds = max(OWNER_WAIT.deadline_s, LEASES_WAITED * lease_s) if waits else 0.0
+    return replace(OWNER_WAIT, deadline_s=seconds)
 
 
-def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:
+def _changed_outside(pin: TablePin, drift: TableDrift) -> Drift:
     kind, _, name = pin.key.partition(":")
     return Drift(
         f"{kind} type {name} was changed outside Omnigraph: version {drift.newest.version} "
@@ -445,14 +441,13 @@ def _uncovered(pin: TablePin, drift: TableDrift) -> Drift:
     )
 
 
-def _unclassified(pin: TablePin, cause: OmnigraphError) -> Drift:
+def _unreadable_drift(pin: TablePin, cause: OmnigraphError) -> Drift:
     kind, _, name = pin.key.partition(":")
     return Drift(
         f"{kind} type {name} has a version beyond the published one ({pin.ref.version}), and "
-        f"whose doing it is cannot be read: {cause.message}",
-        remedy="If a write was left unfinished, `omnigraph recover` resolves it; if the files were "
-        "changed from outside, `omnigraph repair` says what can be done. A damaged file has to "
-        "come back from a backup.",
+        f"its origin cannot be read: {cause.message}",
+        remedy="Run `omnigraph recover` to resolve unfinished writes, then `omnigraph repair` for "
+        "changes from outside. Restore damaged files from a backup.",
         details={
             "case": "unclassified",
             "type_key": pin.key,

@@ -1,8 +1,8 @@
-"""Changing the registry of branches: creating, forgetting, protecting.
+"""Changes of the branch registry: creating, unregistering and protecting branches.
 
 Creating makes the ref first and the row second: the row makes the branch exist. Deleting drops the
-row first, which makes the branch go away for everybody; files follow. Each change is decided on the
-registry it was checked against, so that no branch or tag can come to depend on one that went away.
+row first, which makes the branch invisible; files follow. Each change is published only on the
+registry state it was checked against, so that no branch or tag depends on a deleted branch.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.horizon import is_kept, raise_horizon, reclaimed
 from omnigraph.catalog.migrations.legacy import Lineage
 from omnigraph.catalog.publication import Publication
-from omnigraph.catalog.publisher import back_off
 from omnigraph.catalog.references import resolve
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Kind, Row
+from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Row, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import BranchInUse, BranchProtected, Contention, InvalidInput, ReadSetConflict
 from omnigraph.model.ids import new_ulid
+from omnigraph.model.retry import RetryPolicy
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.errors import TableNotFound
 from omnigraph.storage.lance.tables import TableRef
-from omnigraph.storage.thread_queues import queue
+from omnigraph.storage.named_locks import named_lock
 
-REGISTER_ATTEMPTS_MAX = 50
+REGISTRY_RETRY = RetryPolicy(base_s=0.004, cap_s=0.25, attempts_max=50)
 
 Change = Callable[[ManifestState], Publication | None]
 """From the state of the registry to a publication; None when there is nothing to do."""
@@ -58,20 +58,21 @@ def create_branch(
     except TableNotFound as error:
         raise reclaimed(repr(from_), start.commit_id) from error
     hit("branch.after_ref")
-    _bring_on(repository, branch, source, ref)
-    _take_over_horizon(repository, branch, source, ref)
+    _migrate_fork(repository, branch, source, ref)
+    _inherit_horizon(repository, branch, source, ref)
     register_branch(repository, branch, source)
     hit("branch.after_row")
     if not is_still_kept(repository, source, ref.version, branch.to_row().object_id):
-        forget_branch(repository, name)  # a cleanup did not see it; the next one takes its ref
+        # A concurrent cleanup did not see the branch; the next one removes its ref.
+        unregister_branch(repository, name)
         raise reclaimed(repr(from_), start.commit_id)
     return branch
 
 
-def _bring_on(repository: Repository, branch: Branch, source: Branch, ref: TableRef) -> None:
-    """Give a fork of an older version the current format; nobody knows it yet.
+def _migrate_fork(repository: Repository, branch: Branch, source: Branch, ref: TableRef) -> None:
+    """Migrate a fork of an older version to the current format, before it is registered.
 
-    No older program kept its commits for it: they are those of the source, up to the fork.
+    Its commits are those of the source, up to the fork.
     """
     if internal_version(repository.tables.open(ref)) == INTERNAL_VERSION:
         return
@@ -80,10 +81,8 @@ def _bring_on(repository: Repository, branch: Branch, source: Branch, ref: Table
     repository.migrator(branch, Lineage(source.name, tuple(commits))).migrate()
 
 
-def _take_over_horizon(
-    repository: Repository, branch: Branch, source: Branch, ref: TableRef
-) -> None:
-    """Let a fork of an older version know what was cleaned up of the source since."""
+def _inherit_horizon(repository: Repository, branch: Branch, source: Branch, ref: TableRef) -> None:
+    """Copy the source's horizon to a fork of an older version: cleanup may have run since."""
     state = repository.manifest(source).current()
     if not state.horizon or ref.version >= state.version:
         return
@@ -94,9 +93,9 @@ def _take_over_horizon(
 
 
 def is_still_kept(repository: Repository, branch: Branch, version: int, held: str) -> bool:
-    """Whether a state that was just registered, in the row ``held``, was not given up before.
+    """Whether a state that the row ``held`` has just registered was not cleaned up before.
 
-    Main's own horizon is in the state that registering made; another branch's has to be looked at.
+    Main's own horizon is in the state that registering made; another branch's has to be read.
     """
     manifest = repository.manifest(branch)
     state = manifest.warm() if branch.ref is None else manifest.current()
@@ -104,32 +103,32 @@ def is_still_kept(repository: Repository, branch: Branch, version: int, held: st
 
 
 def register_branch(repository: Repository, branch: Branch, source: Branch) -> None:
-    """Make a branch exist whose ref does, unless its name was taken or its source went away."""
+    """Register a branch whose ref exists, unless its name is taken or its source was deleted."""
 
     def change(state: ManifestState) -> Publication:
         check_new_name(state, branch.name)
-        get_branch(state, source.name)  # raises: it was deleted meanwhile
+        get_branch(state, source.name)  # raises when it was deleted concurrently
         return Publication(branch.incarnation, MAIN, put=(branch.to_row(),))
 
     change_registry(repository, change)
 
 
-def forget_branch(repository: Repository, name: str) -> Branch:
-    """Make a branch go away for everybody, unless something depends on it."""
+def unregister_branch(repository: Repository, name: str) -> Branch:
+    """Remove a branch from the registry, unless something depends on it."""
     hit("branch.before_delete")
-    forgotten: list[Branch] = []
+    removed: list[Branch] = []
 
     def change(state: ManifestState) -> Publication:
-        forgotten[:] = [deletable(state, name)]
-        return Publication(new_ulid(), MAIN, drop=(forgotten[0].to_row().object_id,))
+        removed[:] = [deletable(state, name)]
+        return Publication(new_ulid(), MAIN, drop=(removed[0].to_row().object_id,))
 
     change_registry(repository, change)
-    hit("branch.after_forget")
-    return forgotten[0]
+    hit("branch.after_unregister")
+    return removed[0]
 
 
 def deletable(state: ManifestState, name: str) -> Branch:
-    """The branch of this name, unless something depends on it."""
+    """The branch of this name; raises when it is protected or something depends on it."""
     if name == MAIN:
         raise InvalidInput("the branch main cannot be deleted", remedy="Delete another branch.")
     branch = get_branch(state, name)
@@ -164,29 +163,31 @@ def protect_branch(
         object_id = protection_id(get_branch(state, name))
         if not protected:
             return Publication(new_ulid(), MAIN, drop=(object_id,))
-        row = Row(object_id, Kind.PROTECTION, {"merges_only": merges_only})
+        row = Row(object_id, RowKind.PROTECTION, {"merges_only": merges_only})
         return Publication(new_ulid(), MAIN, put=(row,))
 
     change_registry(repository, change)
 
 
 def change_registry(repository: Repository, change: Change) -> None:
-    """Publish a change of the registry that was decided on its current state, or decide again.
+    """Publish a change of the registry, computed again after a conflict with another process.
 
-    Threads of this process wait for each other; only other processes can be faster.
+    A lock serialises the threads of this process.
     """
-    with queue(repository.location.uri, "registry").held():
-        for attempt in range(REGISTER_ATTEMPTS_MAX):
-            if attempt:
-                back_off(attempt)
+    with named_lock(repository.location.uri, "registry").held():
+        retry = REGISTRY_RETRY.start()
+        while True:
             state = repository.main.current()
             publication = change(state)
             if publication is None:
                 return
             requirements = replace(publication.requirements, branches=state.registry)
             try:
-                repository.main.publish_told(replace(publication, requirements=requirements))
-            except ReadSetConflict:
+                repository.main.publish_and_report(replace(publication, requirements=requirements))
+            except ReadSetConflict as conflict:
+                if not retry.again():
+                    raise Contention(
+                        "too many branches and tags are being changed at once"
+                    ) from conflict
                 continue
             return
-    raise Contention("too many branches and tags are being changed at once")

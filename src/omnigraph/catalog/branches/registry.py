@@ -3,7 +3,7 @@
 A branch exists when main's manifest has a row ``branch:<name>``. The row names the branch's
 *incarnation*, a ULID that is the Lance ref of ``__manifest`` and is never used again: a deleted
 and recreated name is a different branch. Creating one makes the ref first and the row second, so a
-crash in between leaves a ref that nothing refers to.
+crash in between leaves an orphaned ref.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.catalog.commit_text import check_text
-from omnigraph.catalog.rows import MAIN, Kind, Row
+from omnigraph.catalog.rows import MAIN, Row, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import AlreadyExists, BranchExists, BranchNotFound, InvalidInput
 
@@ -29,7 +29,7 @@ class Branch:
     fork_commit: str | None = None
     fork_version: int | None = None
     actor: str | None = None
-    """Who made it; None for branches that do not say."""
+    """The actor that created it; None when unknown."""
 
     @property
     def ref(self) -> str | None:
@@ -45,7 +45,7 @@ class Branch:
         }
         if self.actor is not None:
             data["actor"] = self.actor
-        return Row(f"branch:{self.name}", Kind.BRANCH, data)
+        return Row(f"branch:{self.name}", RowKind.BRANCH, data)
 
     @classmethod
     def from_row(cls, row: Row) -> Branch:
@@ -65,7 +65,7 @@ MAIN_BRANCH = Branch(MAIN, MAIN)
 
 def all_branches(main_state: ManifestState) -> dict[str, Branch]:
     """Every live branch by name, main included, in name order."""
-    registered = [Branch.from_row(row) for row in main_state.rows(Kind.BRANCH)]
+    registered = [Branch.from_row(row) for row in main_state.rows(RowKind.BRANCH)]
     found = sorted((MAIN_BRANCH, *registered), key=lambda branch: branch.name)
     return {branch.name: branch for branch in found}
 
@@ -96,7 +96,7 @@ def protection_id(branch: Branch) -> str:
 
 
 def check_new_name(main_state: ManifestState, name: str) -> str:
-    """The name to create, trimmed, or a typed error that says what is wrong with it."""
+    """The name to create, trimmed, or a typed error with the problem."""
     check_text("name of a branch", name)
     name = name.strip()
     if name == MAIN:
@@ -114,7 +114,7 @@ def check_new_name(main_state: ManifestState, name: str) -> str:
             raise BranchExists(f"branch {name!r} exists already", details={"branch": name})
         if other.startswith(name + "/") or name.startswith(other + "/"):
             raise BranchExists(
-                f"branch {name!r} would be a path part of branch {other!r}, or the reverse",
+                f"the names {name!r} and {other!r} conflict: one is a path prefix of the other",
                 remedy="Choose a name that is not a prefix of another branch's path.",
                 details={"branch": name, "other": other},
             )
@@ -133,7 +133,7 @@ def name_problem(name: str) -> str | None:
         if not part:
             return "it has an empty path part"
         if part in {".", ".."}:
-            return "it has a path part of dots"
+            return "it has a path part that is . or .."
         if not all(c.isalnum() or c in "._-" for c in part):
             return "it has characters other than letters, digits and . _ -"
     return None

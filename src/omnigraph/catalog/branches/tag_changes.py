@@ -1,4 +1,4 @@
-"""Changing tags: each change is one publish on main."""
+"""Creating, moving and deleting tags: each change is one publish on main."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def create_tag(
     problem = name_problem(name)
     if problem:
         raise InvalidInput(
-            f"{name!r} cannot be a tag: {problem}",
+            f"{name!r} cannot be a tag name: {problem}",
             remedy="Use letters, digits and . _ - with / between parts, such as release/1.0.",
         )
     made: list[Tag] = []
@@ -62,7 +62,7 @@ def create_tag(
     change_registry(repository, change)
     tag = made[-1]
     if not is_still_kept(repository, holder[-1], tag.manifest_version, tag.object_id):
-        delete_tag(repository, name)  # a cleanup did not see it
+        delete_tag(repository, name)  # a concurrent cleanup did not see it
         raise reclaimed(repr(target), tag.commit_id)
     return tag
 

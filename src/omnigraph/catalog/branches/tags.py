@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.rows import Kind, Row
+from omnigraph.catalog.rows import Row, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import TagNotFound
 
@@ -39,7 +39,7 @@ class Tag:
             "actor": self.actor,
             "message": self.message,
         }
-        return Row(self.object_id, Kind.TAG, data)
+        return Row(self.object_id, RowKind.TAG, data)
 
     @classmethod
     def from_row(cls, row: Row) -> Tag:
@@ -58,7 +58,7 @@ class Tag:
 
 def all_tags(main_state: ManifestState) -> dict[str, Tag]:
     """Every tag by name, in name order."""
-    found = [Tag.from_row(row) for row in main_state.rows(Kind.TAG)]
+    found = [Tag.from_row(row) for row in main_state.rows(RowKind.TAG)]
     return {tag.name: tag for tag in sorted(found, key=lambda tag: tag.name)}
 
 

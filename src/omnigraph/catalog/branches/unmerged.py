@@ -1,7 +1,7 @@
-"""What would be lost with a branch: commits that are in no other branch's history.
+"""Commits of a branch that are in no other branch's history, and would be lost with it.
 
-A commit counts as merged when another live branch made it, inherited it, or had it merged. Merges
-from before merges kept the commits count as well, as long as their second parent leads there.
+A commit counts as merged when another live branch made it, inherited it or merged it. Older merges,
+which did not store the merged commits, count when the commit is an ancestor of their second parent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omnigraph.errors import BranchUnmerged
 
 
 def require_merged(repository: Repository, branch: Branch) -> None:
-    """Refuse to lose commits, saying how many and which is the newest."""
+    """Refuse to delete a branch with unmerged commits."""
     lost = unmerged_commits(repository, branch)
     if not lost:
         return
@@ -47,7 +47,7 @@ def unmerged_commits(repository: Repository, branch: Branch) -> list[Commit]:
     }
     for other in _others(repository, branch) if left else ():
         known = repository.manifest(other).current().timeline
-        left = {id for id in left if not known.knows(id)}
+        left = {id for id in left if not known.contains(id)}
         if not left:
             break
     if left:
@@ -57,7 +57,7 @@ def unmerged_commits(repository: Repository, branch: Branch) -> list[Commit]:
 
 
 def _others(repository: Repository, branch: Branch) -> list[Branch]:
-    """All other branches, those first that it was most likely merged into."""
+    """All other branches; main and the parent first, as the most likely merge targets."""
     found = [b for b in all_branches(repository.main.current()).values() if b != branch]
     return sorted(found, key=lambda b: (b != MAIN_BRANCH, b.incarnation != branch.parent, b.name))
 

@@ -1,9 +1,8 @@
-"""The graph of commits: who descends from whom, and where two histories meet.
+"""The commit graph: ancestors of a commit, and the merge base of two commits.
 
 A branch's manifest holds the commits it made, those it inherited and those that were merged into
-it. The state of a merged commit is on the branch that made it, if that still exists: it is looked
-for there. Commits of deleted branches that were merged before merges kept them are known by id
-only: they end the walk there.
+it. The state of a merged commit is on the branch that made it, if that still exists. Commits of
+deleted branches whose merges did not store them yet are known by id only: the walk ends there.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from omnigraph.catalog.branches.deleted import deletion_noticed, skipped_if_deleted
+from omnigraph.catalog.branches.concurrent_deletion import deletion_checked, skip_if_deleted
 from omnigraph.catalog.branches.registry import Branch, all_branches
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import Commit
@@ -30,7 +29,7 @@ class Ancestry:
     holders: Mapping[str, Branch]
     """A branch that can show the state of a commit; commits of deleted branches have none."""
     carriers: Mapping[str, Branch]
-    """A branch that knows of a commit: as its own, or as one that was merged."""
+    """A branch whose history has a commit, as its own or merged."""
 
     @cached_property
     def parents(self) -> Parents:
@@ -52,9 +51,9 @@ def merge_base(
 ) -> str | None:
     """The common ancestor to compare both sides with; one of those that have a version.
 
-    Candidates are the common ancestors that no other candidate descends from: an older one
-    would bring back what both sides have left behind. Of several, as criss-cross merges make them,
-    the one with the smallest sum of distances; then the higher version; then the later id.
+    Candidates are the lowest common ancestors: an older one would bring back what both sides have
+    changed since. Of several, after criss-cross merges, the one with the smallest sum of distances
+    is taken; then the higher version; then the later id.
     """
     from_source, from_target = distances(parents, source), distances(parents, target)
     common = {id for id in from_source.keys() & from_target.keys() if id in versions}
@@ -76,7 +75,7 @@ def merge_base(
 
 
 def distances(parents: Parents, start: str) -> dict[str, int]:
-    """How many steps back each ancestor is, by the shortest way; the start itself is at 0."""
+    """The shortest distance to each ancestor, in steps; the start itself is at 0."""
     found = {start: 0}
     queue = deque([start])
     while queue:
@@ -91,34 +90,37 @@ def distances(parents: Parents, start: str) -> dict[str, int]:
 def load_ancestry(repository: Repository, branches: Iterable[Branch]) -> Ancestry:
     """The commits of some branches, and of those whose commits were merged into them.
 
-    Raises ``BranchNotFound`` when one of the former is deleted meanwhile.
+    Raises ``BranchNotFound`` when one of ``branches`` is deleted concurrently.
     """
     commits: dict[str, Commit] = {}
     holders: dict[str, Branch] = {}
     carriers: dict[str, Branch] = {}
-    asked = list(branches)
-    others = [b for b in all_branches(repository.main.current()).values() if b not in asked]
+    wanted = list(branches)
+    others = [b for b in all_branches(repository.main.current()).values() if b not in wanted]
 
     def read(branch: Branch) -> None:
         timeline = repository.manifest(branch).current().timeline
-        fresh = [at for id, at in timeline.places.items() if id not in commits]
-        commits.update({one.commit_id: one for one in timeline.read_commits(fresh)})
-        merged = [at for id, at in timeline.merged_places.items() if id not in commits]
-        commits.update({one.commit_id: one for one in timeline.read_merged(merged)})
-        for id in timeline.places:
+        own = [at for id, at in timeline.positions.items() if id not in commits]
+        merged = [
+            at
+            for id, at in timeline.merged_positions.items()
+            if id not in commits and id not in timeline.positions
+        ]
+        commits.update({one.commit_id: one for one in timeline.read_commits(own, merged)})
+        for id in timeline.positions:
             holders.setdefault(id, branch)
-        for id in (*timeline.places, *timeline.merged_places):
+        for id in (*timeline.positions, *timeline.merged_positions):
             carriers.setdefault(id, branch)
 
-    with deletion_noticed(repository, *asked):
-        for branch in asked:
+    with deletion_checked(repository, *wanted):
+        for branch in wanted:
             read(branch)
     while others:
         unknown = {p for c in commits.values() for p in parents_of(c) if p not in holders}
         if not unknown:
             break
         other = others.pop()
-        with skipped_if_deleted(repository, other):
+        with skip_if_deleted(repository, other):
             read(other)
     return Ancestry(commits, holders, carriers)
 

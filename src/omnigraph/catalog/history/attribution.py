@@ -1,9 +1,9 @@
-"""Attribution of a merge: which merged commit did what to which entity.
+"""Attribution of a merge: which merged commit inserted, updated or deleted which entity.
 
-A merge leaves two things beside its commit. A history row of the target's manifest, ``merge:<id>``,
-says where the merged line of commits began and, per type, what was done to most of its entities.
-An object, ``__history/<id>.attribution``, lists the entities of which that is not true; there is
-none where nothing is to be listed. Both outlive the merged branch and its states. Entities are
+A merge stores two things beside its commit. A history row of the target's manifest, ``merge:<id>``,
+names the start of the merged lineage and, per type, the changes that most of its entities have in
+common. An object, ``__history/<id>.attribution``, lists the entities with other changes; it is
+absent when there are none. Both outlive the merged branch and its states. Entities are
 listed by a 64-bit digest of their ids, so that no object holds an id or a value. The object is
 written before the publish that refers to it and never changes, except that a purge removes rows.
 """
@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from omnigraph.catalog.history.timeline import Timeline
-from omnigraph.catalog.rows import Kind, Row
+from omnigraph.catalog.rows import Row, RowKind
 from omnigraph.errors import CorruptData, ObjectNotFound
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.objects.store import ObjectStore
@@ -32,15 +32,15 @@ _LENGTH_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """What one commit did to an entity."""
+class AttributedChange:
+    """What one commit changed on an entity."""
 
     commit_id: str
     op: str | None
-    """insert, update or delete; None where it was not known any more."""
+    """insert, update or delete; None when the history needed to tell was reclaimed."""
     properties: tuple[str, ...] | None = None
-    """By identity (ends of edges by name); None: all of an insertion, and of an update those that
-    it changed, whichever they were. An insertion with some came upon an entity of the target."""
+    """By identity (endpoints of edges by name). None means all properties of an insertion, or an
+    unknown set of an update. An insertion with a set met an entity that the target had already."""
 
     def may_set(self, name: str) -> bool:
         return self.op != "delete" and (self.properties is None or name in self.properties)
@@ -49,13 +49,13 @@ class Deed:
         return [self.commit_id, self.op, self.properties]
 
     @classmethod
-    def from_json(cls, data: list[Any]) -> Deed:
+    def from_json(cls, data: list[Any]) -> AttributedChange:
         commit_id, op, properties = data
         return cls(commit_id, op, None if properties is None else tuple(properties))
 
 
-Deeds = tuple[Deed, ...]
-"""Everything that merged commits did to an entity, oldest first."""
+AttributedChanges = tuple[AttributedChange, ...]
+"""All changes that merged commits made to an entity, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class MergeRecord:
 
     merge_id: str
     before: str | None
-    """The newest commit of the merged line that the target descended from already."""
-    usual: Mapping[str, Deeds] = field(default_factory=dict)
-    """By lifetime of a type: what was done to its entities, unless they are listed."""
+    """The newest commit of the merged lineage that is an ancestor of the target."""
+    usual: Mapping[str, AttributedChanges] = field(default_factory=dict)
+    """By lifetime of a type: the changes of its entities that are not listed."""
     has_listed: bool = False
 
     @property
@@ -74,38 +74,38 @@ class MergeRecord:
         return object_path(self.merge_id)
 
     def to_row(self) -> Row:
-        usual = {key: [deed.to_json() for deed in deeds] for key, deeds in self.usual.items()}
+        usual = {key: [one.to_json() for one in changes] for key, changes in self.usual.items()}
         data = {"before": self.before, "usual": usual, "listed": self.has_listed}
-        return Row(f"merge:{self.merge_id}", Kind.MERGE, data)
+        return Row(f"merge:{self.merge_id}", RowKind.MERGE, data)
 
     @classmethod
     def from_row(cls, row: Row) -> MergeRecord:
         data = row.metadata
         usual = {
-            key: tuple(Deed.from_json(deed) for deed in deeds)
-            for key, deeds in data["usual"].items()
+            key: tuple(AttributedChange.from_json(change) for change in changes)
+            for key, changes in data["usual"].items()
         }
         return cls(row.object_id.partition(":")[2], data["before"], usual, data["listed"])
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """The entities of an attribution object: a type, a digest and a position in ``deeds`` each."""
+class AttributionList:
+    """The entities of an attribution object, each with a type, a digest and its changes."""
 
     types: tuple[str, ...]
-    deeds: tuple[Deeds, ...]
-    type_at: np.ndarray[Any, Any]
+    changes: tuple[AttributedChanges, ...]
+    type_index: np.ndarray[Any, Any]
     digests: np.ndarray[Any, Any]
-    deeds_at: np.ndarray[Any, Any]
+    change_index: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, found: Mapping[str, Mapping[int, Deeds]]) -> Listed:
+    def of(cls, found: Mapping[str, Mapping[int, AttributedChanges]]) -> AttributionList:
         """From digests of entities by lifetime of their type."""
-        known: dict[Deeds, int] = {}
+        known: dict[AttributedChanges, int] = {}
         rows = [
-            (at, digest, known.setdefault(deeds, len(known)))
+            (at, digest, known.setdefault(changes, len(known)))
             for at, entities in enumerate(found.values())
-            for digest, deeds in sorted(entities.items())
+            for digest, changes in sorted(entities.items())
         ]
         columns = list(zip(*rows, strict=True)) or [(), (), ()]
         kinds = (np.int32, np.uint64, np.int32)
@@ -115,43 +115,43 @@ class Listed:
     def __len__(self) -> int:
         return len(self.digests)
 
-    def find(self, lifetime: str, digest: int) -> Deeds | None:
+    def find(self, lifetime: str, digest: int) -> AttributedChanges | None:
         at = np.flatnonzero(self._rows_of(lifetime, [digest]))
-        return self.deeds[self.deeds_at[at[0]]] if len(at) else None
+        return self.changes[self.change_index[at[0]]] if len(at) else None
 
-    def without(self, gone: Mapping[str, Iterable[str]]) -> Listed:
-        """The same without these entities, given by their ids and the lifetimes of their types."""
-        went = np.zeros(len(self), dtype=bool)
+    def without(self, gone: Mapping[str, Iterable[str]]) -> AttributionList:
+        """A copy without these entities, given by their ids and the lifetimes of their types."""
+        removed = np.zeros(len(self), dtype=bool)
         for lifetime, ids in gone.items():
-            went |= self._rows_of(lifetime, [digest_of(id) for id in ids])
-        kept = [column[~went] for column in (self.type_at, self.digests, self.deeds_at)]
-        return Listed(self.types, self.deeds, *kept)
+            removed |= self._rows_of(lifetime, [digest_of(id) for id in ids])
+        kept = [column[~removed] for column in (self.type_index, self.digests, self.change_index)]
+        return AttributionList(self.types, self.changes, *kept)
 
     def _rows_of(self, lifetime: str, digests: list[int]) -> np.ndarray[Any, Any]:
         if lifetime not in self.types:
             return np.zeros(len(self), dtype=bool)
         wanted = np.isin(self.digests, np.array(digests, dtype=np.uint64))
-        return np.asarray(wanted & (self.type_at == self.types.index(lifetime)))
+        return np.asarray(wanted & (self.type_index == self.types.index(lifetime)))
 
     def to_bytes(self) -> bytes:
-        deeds = [[deed.to_json() for deed in item] for item in self.deeds]
-        header = json.dumps({"types": self.types, "deeds": deeds}).encode()
+        changes = [[change.to_json() for change in item] for item in self.changes]
+        header = json.dumps({"types": self.types, "deeds": changes}).encode()
         packed = [
             zlib.compress(part)
             for part in (
                 header,
-                self.type_at.astype("<i4").tobytes(),
+                self.type_index.astype("<i4").tobytes(),
                 self.digests.astype("<u8").tobytes(),
-                self.deeds_at.astype("<i4").tobytes(),
+                self.change_index.astype("<i4").tobytes(),
             )
         ]
         return _MAGIC + b"".join(len(p).to_bytes(_LENGTH_BYTES, "little") + p for p in packed)
 
     @classmethod
-    def from_bytes(cls, data: bytes, path: str) -> Listed:
+    def from_bytes(cls, data: bytes, path: str) -> AttributionList:
         try:
             if not data.startswith(_MAGIC):
-                raise ValueError("unknown beginning")
+                raise ValueError("unknown header")
             at, parts = len(_MAGIC), []
             while at < len(data):
                 size = int.from_bytes(data[at : at + _LENGTH_BYTES], "little")
@@ -159,32 +159,32 @@ class Listed:
                 parts.append(zlib.decompress(data[at : at + size]))
                 at += size
             header, *columns = parts
-            told = json.loads(header)
+            found = json.loads(header)
             arrays = [
                 np.frombuffer(column, kind)
                 for column, kind in zip(columns, ("<i4", "<u8", "<i4"), strict=True)
             ]
             if len({len(array) for array in arrays}) != 1:
                 raise ValueError("columns of different lengths")
-            deeds = tuple(tuple(Deed.from_json(d) for d in item) for item in told["deeds"])
-            return cls(tuple(told["types"]), deeds, *arrays)
+            changes = tuple(tuple(map(AttributedChange.from_json, item)) for item in found["deeds"])
+            return cls(tuple(found["types"]), changes, *arrays)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise CorruptData(
                 f"{path} is damaged: {error}",
-                remedy="Restore it from a backup; until then blame names the merge itself.",
+                remedy="Restore the file from a backup; until then blame names the merge itself.",
                 details={"path": path},
             ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What is known of one merge."""
+    """The attribution of one merge."""
 
     record: MergeRecord
-    listed: Listed | None = None
+    listed: AttributionList | None = None
 
-    def deeds(self, lifetime: str, id: str) -> Deeds:
-        """What merged commits did to an entity that the merge changed in its target."""
+    def changes_of(self, lifetime: str, id: str) -> AttributedChanges:
+        """The changes of merged commits to an entity that the merge changed in its target."""
         found = None if self.listed is None else self.listed.find(lifetime, digest_of(id))
         if found is not None:
             return found
@@ -192,7 +192,7 @@ class Attribution:
 
 
 def digest_of(id: str) -> int:
-    """What an entity is listed by."""
+    """The digest that identifies an entity in a list."""
     return int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), "little")
 
 
@@ -207,15 +207,15 @@ def merge_of(path: str) -> str | None:
     return name.removesuffix(_SUFFIX) if is_one else None
 
 
-def write_listed(objects: ObjectStore, record: MergeRecord, listed: Listed) -> None:
-    """Store what a merge is going to refer to."""
+def write_attribution(objects: ObjectStore, record: MergeRecord, listed: AttributionList) -> None:
+    """Store the attribution object of a merge, before the merge is published."""
     hit("history.before_put")
     objects.put(record.path, listed.to_bytes())
     hit("history.after_put")
 
 
 def read_attribution(timeline: Timeline, objects: ObjectStore, merge_id: str) -> Attribution | None:
-    """What is known of a merge; None where it left no record, or its object is gone."""
+    """The attribution of a merge; None without a record, or when its object is gone."""
     row = timeline.find_merge(merge_id)
     if row is None:
         return None
@@ -223,9 +223,10 @@ def read_attribution(timeline: Timeline, objects: ObjectStore, merge_id: str) ->
     if not record.has_listed:
         return Attribution(record)
     try:
-        return Attribution(record, Listed.from_bytes(objects.get(record.path), record.path))
+        listed = AttributionList.from_bytes(objects.get(record.path), record.path)
     except ObjectNotFound:
         return None
+    return Attribution(record, listed)
 
 
 def erase_entities(objects: ObjectStore, gone: Mapping[str, Iterable[str]]) -> None:
@@ -234,7 +235,7 @@ def erase_entities(objects: ObjectStore, gone: Mapping[str, Iterable[str]]) -> N
         if merge_of(info.path) is None:
             continue
         try:
-            listed = Listed.from_bytes(objects.get(info.path), info.path)
+            listed = AttributionList.from_bytes(objects.get(info.path), info.path)
         except ObjectNotFound:
             continue
         left = listed.without(gone)

@@ -1,9 +1,8 @@
-"""Reading history: commits, and what was true at an older manifest version.
+"""Reads commits, and the pins of an older manifest version.
 
-History is read only when asked for, and from the newest manifest: a commit's manifest version is
+History is read on demand, and from the newest manifest: a commit's manifest version is
 the version in which its row was created, and the state at a version is the newest published
-version of each type up to then. Nothing here needs an old version of ``__manifest`` to still
-exist.
+version of each type up to then. Old versions of ``__manifest`` need not exist.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from omnigraph.catalog.rows import Commit, Kind, Row, TablePin, history_schema, row_from_arrow
+from omnigraph.catalog.rows import Commit, Row, RowKind, TablePin, history_schema, row_from_arrow
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import CommitNotFound, NotFound
 from omnigraph.storage.lance.row_versions import CREATED
@@ -20,7 +19,7 @@ from omnigraph.storage.lance.row_versions import CREATED
 
 def find_commit(state: ManifestState, commit_id: str) -> Commit | None:
     """The commit with this id, if it is part of this branch's history."""
-    at = state.timeline.places.get(commit_id)
+    at = state.timeline.positions.get(commit_id)
     return None if at is None else state.timeline.read_commits([at])[0]
 
 
@@ -36,8 +35,8 @@ def get_commit(state: ManifestState, commit_id: str) -> Commit:
 
 def find_merged(state: ManifestState, commit_id: str) -> Commit | None:
     """The commit with this id, if it came into this branch with a merge."""
-    at = state.timeline.merged_places.get(commit_id)
-    return None if at is None else state.timeline.read_merged([at])[0]
+    at = state.timeline.merged_positions.get(commit_id)
+    return None if at is None else state.timeline.read_commits((), [at])[0]
 
 
 def list_commits(state: ManifestState, limit: int | None = None) -> list[Commit]:
@@ -46,7 +45,7 @@ def list_commits(state: ManifestState, limit: int | None = None) -> list[Commit]
 
 
 def iterate_commits(state: ManifestState) -> Iterator[Commit]:
-    """The same, read as they are asked for."""
+    """The commits of this branch, newest first, read lazily."""
     return state.timeline.iterate_commits(range(len(state.timeline.commits))[::-1])
 
 
@@ -64,7 +63,7 @@ def owned_tables(
     state: ManifestState, incarnation: str, since_version: int
 ) -> set[tuple[str, str]]:
     """The paths and physical branches of every copy of a table that a branch ever wrote to."""
-    condition = f"object_type = '{Kind.TABLE_VERSION}' AND {CREATED} > {since_version}"
+    condition = f"object_type = '{RowKind.TABLE_VERSION}' AND {CREATED} > {since_version}"
     return {
         (row.location, row.table_branch)
         for row, _ in _read(state, condition)

@@ -1,10 +1,10 @@
 """The horizon of a branch: the manifest version below which its history may be gone.
 
-Cleanup states the horizon in the branch's own manifest before it removes anything, and looks at the
-registry afterwards; whoever forks or tags a state registers it first and looks at the horizon
-afterwards. One of them sees the other, so nothing is removed that somebody has just named.
+Cleanup publishes the horizon in the branch's own manifest before it removes anything, and reads the
+registry afterwards. A fork or a tag is registered first and checks the horizon afterwards. One of
+them sees the other, so no state is removed that was just forked or tagged.
 
-What is published between two commits changes no row, so the state of a commit is that of any
+A publish between two commits changes no entity, so the state of a commit is that of any
 manifest version up to the next commit: the horizon may lie between them, and the commit stays.
 """
 
@@ -16,20 +16,20 @@ from omnigraph.catalog.branches.registry import Branch, all_branches
 from omnigraph.catalog.branches.tags import all_tags
 from omnigraph.catalog.manifest import Manifest
 from omnigraph.catalog.publication import Publication
-from omnigraph.catalog.rows import HORIZON, Kind, Row
+from omnigraph.catalog.rows import HORIZON, Row, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.model.ids import new_ulid
 
 
 def raise_horizon(manifest: Manifest, branch: Branch, version: int) -> None:
-    """Give up what is older, from now on and for everybody."""
-    row = Row(HORIZON, Kind.HORIZON, {"version": version})
+    """Publish that the history below this version may be removed."""
+    row = Row(HORIZON, RowKind.HORIZON, {"version": version})
     manifest.publish(Publication(new_ulid(), branch.name, put=(row,)))
 
 
 def kept_version(state: ManifestState, version: int) -> int | None:
-    """The manifest version at which the state of this one is kept; None when it may be gone."""
+    """The manifest version at which the state of ``version`` is kept; None when it may be gone."""
     if version >= state.horizon:
         return version
     track = state.timeline.commits
@@ -41,9 +41,9 @@ def kept_version(state: ManifestState, version: int) -> int | None:
 def protected_versions(
     main_state: ManifestState, branch: Branch, *, but: str | None = None
 ) -> Iterator[tuple[str, int]]:
-    """The commits of a branch that tags or other branches hold, and the versions they hold.
+    """The commits of a branch that tags or forks protect, each with its manifest version.
 
-    ``but`` leaves out what one row of the registry holds.
+    ``but`` leaves out what one row of the registry protects.
     """
     for tag in all_tags(main_state).values():
         if tag.branch == branch.incarnation and tag.object_id != but:
@@ -57,7 +57,7 @@ def protected_versions(
 def is_kept(
     main_state: ManifestState, branch: Branch, state: ManifestState, version: int, but: str
 ) -> bool:
-    """Whether a state is held by something else than the row ``but``, which was just written."""
+    """Whether a state is protected by anything but the row ``but``, which was just written."""
     if kept_version(state, version) is not None:
         return True
     held = protected_versions(main_state, branch, but=but)
@@ -66,5 +66,5 @@ def is_kept(
 
 def reclaimed(what: str, commit_id: str) -> HistoryReclaimed:
     return HistoryReclaimed(
-        f"{what} can no longer be read: its state was cleaned up", details={"commit_id": commit_id}
+        f"{what} can no longer be read: cleanup removed its state", details={"commit_id": commit_id}
     )

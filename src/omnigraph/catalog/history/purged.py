@@ -1,9 +1,9 @@
-"""What a branch knows of purges: which old versions of its types they touched, and how.
+"""Which old versions of a branch's tables purges have rewritten, are rewriting or have dropped.
 
-Purging an entity rewrites old versions under their numbers (see ``storage.erasing``). History rows
-never change, so what differs from them is said by one current row per table: how many entities a
-version has now, which versions are being rewritten at this moment, and which had to be given up.
-The row names the purge and nothing of what was purged.
+Purging an entity rewrites old versions in place (see ``storage/lance/staging/erasure.py``). History
+rows never change, so one current row per table overrides them: the entity count of a rewritten
+version, the versions being rewritten now, and those that had to be dropped. The row names the purge
+and nothing of what was purged.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from omnigraph.catalog.rows import Kind, Row, TablePin, place_of
+from omnigraph.catalog.rows import Row, RowKind, TablePin, version_key
 from omnigraph.errors import HistoryPurged
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
-    """The traces of purges in one table, by place (see ``rows.place_of``)."""
+class PurgedTable:
+    """The effects of purges on one table, by ``rows.version_key``."""
 
     path: str
-    rows: Mapping[str, int] = field(default_factory=dict)  # entities that a version has now
-    gone: Mapping[str, str] = field(default_factory=dict)  # given up, by which purge
+    rows: Mapping[str, int] = field(default_factory=dict)  # entities of a version since a purge
+    gone: Mapping[str, str] = field(default_factory=dict)  # dropped, by which purge
     pending: Mapping[str, str] = field(default_factory=dict)  # being rewritten, by which purge
-    files: tuple[str, ...] = ()  # that no version may name when all is done: they are removed
+    files: tuple[str, ...] = ()  # to be removed once no version refers to them
 
     @classmethod
-    def from_row(cls, row: Row) -> Purged:
+    def from_row(cls, row: Row) -> PurgedTable:
         facts = row.metadata
         files = tuple(facts["files"])
         return cls(row.location or "", facts["rows"], facts["gone"], facts["pending"], files)
@@ -42,21 +42,21 @@ class Purged:
             "pending": dict(self.pending),
             "files": list(self.files),
         }
-        return Row(self.object_id, Kind.PURGED, facts, location=self.path)
+        return Row(self.object_id, RowKind.PURGED, facts, location=self.path)
 
     def begun(
-        self, purge_id: str, places: Iterable[str], gone: Iterable[str], files: Iterable[str]
-    ) -> Purged:
-        """Nobody may read these places until the purge is done, and some never again."""
+        self, purge_id: str, versions: Iterable[str], gone: Iterable[str], files: Iterable[str]
+    ) -> PurgedTable:
+        """With ``versions`` unreadable until the purge is done, and ``gone`` for good."""
         return replace(
             self,
             files=tuple(sorted({*self.files, *files})),
-            pending={**self.pending, **dict.fromkeys(places, purge_id)},
+            pending={**self.pending, **dict.fromkeys(versions, purge_id)},
             gone={**self.gone, **dict.fromkeys(gone, purge_id)},
         )
 
-    def done(self, rows: Mapping[str, int]) -> Purged:
-        """Everything that was being rewritten has so many entities now."""
+    def done(self, rows: Mapping[str, int]) -> PurgedTable:
+        """With the rewrite finished: the new entity counts, by version."""
         return replace(self, rows={**self.rows, **rows}, pending={}, files=())
 
 
@@ -65,33 +65,33 @@ def purged_id(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PurgedPlaces:
-    """All of it, of one state of a branch."""
+class PurgedVersions:
+    """The effects of purges on all tables, of one state of a branch."""
 
-    tables: Mapping[str, Purged] = field(default_factory=dict)
+    tables: Mapping[str, PurgedTable] = field(default_factory=dict)
 
     def corrected(self, pin: TablePin) -> TablePin:
-        """A pin of the past as it is since a purge."""
+        """A historical pin with the row count it has since a purge."""
         found = self.tables.get(pin.ref.path)
-        rows = None if found is None else found.rows.get(place_of(pin.ref))
-        # What is known of its files is about files that are gone.
+        rows = None if found is None else found.rows.get(version_key(pin.ref))
+        # The digests are of files that the purge replaced.
         return pin if rows is None else replace(pin, rows=rows, digests=None)
 
-    def is_gone(self, path: str, place: str) -> bool:
+    def is_gone(self, path: str, version: str) -> bool:
         found = self.tables.get(path)
-        return found is not None and place in found.gone
+        return found is not None and version in found.gone
 
     def require_readable(self, commit_id: str, pins: Iterable[TablePin]) -> None:
-        """Refuse a state that a purge took something from and could not put together again."""
+        """Refuse a state whose table versions a purge has dropped or is rewriting."""
         for pin in pins:
             found = self.tables.get(pin.ref.path)
             if found is None:
                 continue
-            place = place_of(pin.ref)
-            if place in found.gone:
-                raise _purged(found.gone[place], commit_id, pin.key, "was given up by")
-            if place in found.pending:
-                raise _purged(found.pending[place], commit_id, pin.key, "is being rewritten by")
+            version = version_key(pin.ref)
+            if version in found.gone:
+                raise _purged(found.gone[version], commit_id, pin.key, "was dropped by")
+            if version in found.pending:
+                raise _purged(found.pending[version], commit_id, pin.key, "is being rewritten by")
 
 
 def _purged(purge_id: str, commit_id: str, key: str, what: str) -> HistoryPurged:

@@ -1,9 +1,8 @@
-"""Where the history of a branch is kept: commits, own and merged, and published versions, in order.
+"""An index of a branch's history rows: commits, own and merged, and published versions, in order.
 
-History rows are many, and most questions need few of them. A timeline knows, of each row, only its
-place (the row id), the manifest version that made it and what it is about; the rows themselves are
-fetched by place when they are needed. Rows of history never change, so the timeline of a newer
-version is that of an older one and what came since.
+History rows are many, and most reads need few of them. Of each row a timeline holds only the row
+id, the manifest version that made it and its subject; the rows themselves are fetched by row id on
+demand. History rows never change, so the timeline of a newer version extends that of an older one.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from omnigraph.catalog.history.purged import PurgedPlaces
+from omnigraph.catalog.history.purged import PurgedVersions
 from omnigraph.catalog.rows import Commit, Row, TablePin, history_schema, row_from_arrow
+from omnigraph.storage.lance.row_delta import fresh_fragments
 from omnigraph.storage.lance.row_versions import CREATED
 from omnigraph.storage.lance.tables import PinnedTable
 
 PAGE_COMMITS: Final = 32
 PAGE_COMMITS_MAX: Final = 2_048
-"""Commits are read in pages that grow: whoever wants few pays for few, whoever wants all does not
-pay per page."""
+"""Commits are read in pages of growing size: short reads stay cheap, full reads take few pages."""
 _COMMIT: Final = "graph_commit:"
 _VERSION: Final = "table_version:"
 _MERGED: Final = "merged_commit:"
@@ -36,17 +35,17 @@ class Track:
     versions: list[int] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    """What each row is about: the id of a commit, or where a published version is."""
+    """The subject of each row: the id of a commit, or the key of a published version."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def until(self, version: int) -> int:
-        """How many were made by this manifest version or an older one."""
+        """The number of rows made by this manifest version or an older one."""
         return bisect_right(self.versions, version)
 
     def newest(self, version: int) -> int | None:
-        """The row id of the newest at a manifest version; None when there was none yet."""
+        """The row id of the newest row at a manifest version; None when there was none yet."""
         count = self.until(version)
         return self.rows[count - 1] if count else None
 
@@ -61,68 +60,68 @@ class Track:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The history rows of a manifest up to one version, by place."""
+    """The history rows of a manifest up to one version, by row id."""
 
     table: PinnedTable
     commits: Track
     types: Mapping[str, Track]
     """Published versions by type key."""
-    purged: PurgedPlaces = field(default_factory=PurgedPlaces)
+    purged: PurgedVersions = field(default_factory=PurgedVersions)
     merged: Track = field(default_factory=Track)
     """Commits that came with merges, by the manifest version that merged them."""
     merges: Track = field(default_factory=Track)
-    """What is known of each merge beside its commit: of this branch, and of those merged."""
+    """The attribution rows of merges: of this branch, and of branches merged into it."""
 
     @property
     def commit_ids(self) -> list[str]:
         return self.commits.names
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
         """The position of each commit, counted from the first."""
         return {commit_id: at for at, commit_id in enumerate(self.commit_ids)}
 
-    def read_commits(self, positions: Sequence[int]) -> list[Commit]:
-        """The commits at these positions, in this order."""
-        rows = self._rows([self.commits.rows[at] for at in positions])
-        return [
-            Commit.from_row(row, self.commits.versions[at])
-            for row, at in zip(rows, positions, strict=True)
+    def read_commits(self, positions: Sequence[int], merged: Sequence[int] = ()) -> list[Commit]:
+        """The commits at these positions, then the merged commits at theirs, in this order.
+
+        A merged commit has the version it had where it was made.
+        """
+        places = [self.commits.rows[at] for at in positions]
+        rows = self._rows([*places, *(self.merged.rows[at] for at in merged)])
+        versions = [
+            *(self.commits.versions[at] for at in positions),
+            *(row.table_version for row in rows[len(places) :]),
         ]
+        return [Commit.from_row(row, at) for row, at in zip(rows, versions, strict=True)]
 
     @cached_property
-    def merged_places(self) -> dict[str, int]:
+    def merged_positions(self) -> dict[str, int]:
         """The position of each merged commit in ``merged``."""
         return {id: at for at, id in reversed(list(enumerate(self.merged.names)))}
 
     def version_of(self, commit_id: str) -> int | None:
-        """The manifest version that brought a commit into this branch; None: it is not in it."""
-        if commit_id in self.places:
-            return self.commits.versions[self.places[commit_id]]
-        at = self.merged_places.get(commit_id)
+        """The manifest version that added a commit to this branch; None when it is not in it."""
+        if commit_id in self.positions:
+            return self.commits.versions[self.positions[commit_id]]
+        at = self.merged_positions.get(commit_id)
         return None if at is None else self.merged.versions[at]
 
-    def read_merged(self, positions: Sequence[int]) -> list[Commit]:
-        """The merged commits at these positions, each with the version it had where it was made."""
-        rows = self._rows([self.merged.rows[at] for at in positions])
-        return [Commit.from_row(row, row.table_version) for row in rows]
-
-    def knows(self, commit_id: str) -> bool:
+    def contains(self, commit_id: str) -> bool:
         """Whether a commit is part of this branch's history, own or merged."""
-        return commit_id in self.places or commit_id in self.merged_places
+        return commit_id in self.positions or commit_id in self.merged_positions
 
     def find_merge(self, commit_id: str) -> Row | None:
-        """The row of a merge; None for other commits, and for merges that left none."""
-        if commit_id not in self._merge_places:
+        """The attribution row of a merge; None for other commits, and for merges without one."""
+        if commit_id not in self._merge_positions:
             return None
-        return self._rows([self.merges.rows[self._merge_places[commit_id]]])[0]
+        return self._rows([self.merges.rows[self._merge_positions[commit_id]]])[0]
 
     @cached_property
-    def _merge_places(self) -> dict[str, int]:
+    def _merge_positions(self) -> dict[str, int]:
         return {id: at for at, id in enumerate(self.merges.names)}
 
     def iterate_commits(self, positions: Sequence[int]) -> Iterator[Commit]:
-        """The same, read in pages as they are asked for."""
+        """The commits at these positions, read lazily in pages."""
         start, size = 0, PAGE_COMMITS
         while start < len(positions):
             yield from self.read_commits(positions[start : start + size])
@@ -152,12 +151,11 @@ class Timeline:
 
 
 def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeline:
-    """The timeline at this version of a manifest; reads only what ``earlier`` does not know."""
+    """The timeline at this version of a manifest; reads only rows that ``earlier`` lacks."""
     condition, fragments = None, None
     if earlier is not None:
         condition = f"{CREATED} > {earlier.table.ref.version}"
-        known = {_files(fragment) for fragment in earlier.table.fragments.values()}
-        fragments = [f for f, m in table.fragments.items() if _files(m) not in known]
+        fragments = fresh_fragments(table, earlier.table)
     wanted = ["object_id", "table_version", CREATED]
     found = table.scan(wanted, condition, with_row_id=True, fragment_ids=fragments)
     commits: list[tuple[int, int, str]] = []
@@ -167,7 +165,7 @@ def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeli
     columns = (found[name].to_pylist() for name in (*wanted, "_rowid"))
     for object_id, stated, version, row in zip(*columns, strict=True):
         if object_id.startswith(_COMMIT):
-            # A commit that was recorded elsewhere before states the version it was made in.
+            # A commit that was migrated from an older format states the version it was made in.
             commits.append((stated or version, row, object_id.removeprefix(_COMMIT)))
         elif object_id.startswith(_VERSION):
             _, kind, name, where = object_id.split(":", 3)
@@ -187,7 +185,3 @@ def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeli
         merged=old.merged.extended(merged) if merged else old.merged,
         merges=old.merges.extended(merges) if merges else old.merges,
     )
-
-
-def _files(fragment: Any) -> tuple[str, ...]:
-    return tuple(file.path for file in fragment.files)

@@ -1,9 +1,9 @@
-"""How graphs before version 4 kept their commits, and reading them as what they are now.
+"""Reads the commits of graphs before format version 4.
 
 Commits were rows of ``_graph_commits.lance``, which had a physical branch for every branch of the
 graph, and their actors rows of ``_graph_commit_actors.lance``, which was never branched. A dataset
-that is not there at all holds no commits. Everything else that keeps it from being read is an
-error: taken for "no commits" it would lose the history of a graph for good. Nothing is written.
+that does not exist holds no commits. Any other failure to read it is an error: treated as "no
+commits" it would lose the history of the graph. Nothing is written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INERT_SINCE: Final = {
     COMMITS_PATH: 4,
     ACTORS_PATH: 4,
 }
-"""Datasets of older versions, and the version from which on nothing reads them."""
+"""Datasets of older formats, and the version since which they are not read."""
 UNRECORDED: Final = "what was there before commits were recorded"
 _CREATED_AT: Final = "created_at"
 _ULID_BYTES: Final = 16
@@ -55,7 +55,7 @@ class RecordedTimeline(Timeline):
 
     recorded: Sequence[Commit] = ()
 
-    def read_commits(self, positions: Sequence[int]) -> list[Commit]:
+    def read_commits(self, positions: Sequence[int], merged: Sequence[int] = ()) -> list[Commit]:
         return [self.recorded[at] for at in positions]
 
 
@@ -68,7 +68,7 @@ def recorded_timeline(timeline: Timeline, lineage: Lineage) -> RecordedTimeline:
 
 
 def unstamped_id(pins: Iterable[TablePin]) -> str:
-    """The id of a graph that was given none: told from lifetimes of types, which no other has."""
+    """The id of a graph without a stored one: derived from the unique lifetimes of its types."""
     lifetimes = sorted(f"{pin.type_id} {pin.incarnation}" for pin in pins)
     return encode_ulid(_digest("\n".join(lifetimes), _ULID_BYTES))
 
@@ -78,8 +78,8 @@ def read_lineage(
 ) -> Lineage:
     """The commits of a branch as older versions kept them, up to this version of its manifest."""
     records = _rows(store, COMMITS_PATH, manifest.branch)
-    told = _rows(store, ACTORS_PATH, None)
-    actors = {row["graph_commit_id"]: row["actor_id"] for row in told}
+    actor_rows = _rows(store, ACTORS_PATH, None)
+    actors = {row["graph_commit_id"]: row["actor_id"] for row in actor_rows}
     commits = [_commit(row, actors, schema_hash) for row in records]
     seen = [c for c in commits if (c.manifest_version or 0) <= manifest.version]
     if not seen:
@@ -89,7 +89,7 @@ def read_lineage(
 
 
 def _rows(store: TableStore, path: str, ref: str | None) -> list[dict[str, Any]]:
-    """All rows of a dataset; none where there is not a single object of it."""
+    """All rows of a dataset; none when the store has no object of it."""
     try:
         rows = store.open_newest(path, ref).scan()
     except TableNotFound as missing:
@@ -121,14 +121,14 @@ def _commit(row: dict[str, Any], actors: dict[str, str], schema_hash: str) -> Co
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """What can be told of it: the older form does not say what made a commit."""
+    """Derived from the parents: the older form does not store the kind of a commit."""
     if row["parent_commit_id"] is None:
         return "init"
     return "write" if row["merged_parent_commit_id"] is None else "merge"
 
 
 def _unrecorded(branch: str, manifest: TableRef, schema_hash: str, graph_id: str) -> Commit:
-    """The one commit of a branch that recorded none: the same for everybody who asks."""
+    """The one commit of a branch that recorded none. Deterministic: every process derives it."""
     text = f"{graph_id} {manifest.branch or MAIN} {UNRECORDED}"
     commit_id = encode_ulid(_digest(text, _RANDOM_BYTES))
     return Commit(
@@ -144,5 +144,5 @@ def _unrecorded(branch: str, manifest: TableRef, schema_hash: str, graph_id: str
 
 
 def _digest(text: str, length: int) -> int:
-    """A number of so many bytes that tells one text from any other."""
+    """The first bytes of the SHA-256 of a text, as a number."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:length], "big")

@@ -1,10 +1,9 @@
-"""Stepping the manifest of one branch to the current version: work first, stamp last.
+"""Migrates the manifest of one branch to the current format: each step first, its stamp last.
 
-In the steady state the stamp of a manifest that is open anyway is looked at, and that is all.
-Looking at an older manifest changes nothing: its commits are read from where they are. Whoever
-writes, or opens for writing, takes the steps that are missing, one after the other. Being refused
-because another process takes the same steps is no failure: one looks again, and usually finds that
-there is nothing left to do.
+In the steady state the cost is a check of the stamp of a manifest that is open anyway. Reading an
+older manifest changes nothing: its commits are read from where that format keeps them. Writing, or
+opening for writing, applies the missing steps in order. A refused commit means that another process
+migrates concurrently: the migrator reads the manifest again, and usually nothing is left to do.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from omnigraph.catalog.format import (
 from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations.legacy import Lineage, read_lineage, unstamped_id
 from omnigraph.catalog.migrations.registry import steps_from
-from omnigraph.catalog.migrations.step import Site
+from omnigraph.catalog.migrations.step import MigrationTarget
 from omnigraph.catalog.state import ManifestState, load_state
 from omnigraph.model.ids import new_ulid
 from omnigraph.storage.failpoints import hit
@@ -32,7 +31,7 @@ from omnigraph.storage.lance.tables import PinnedTable, TableStore, operation_pr
 
 
 class Migrator:
-    """Knows the format of one branch's manifest: accepts it, reads older ones, brings them on."""
+    """Checks, reads and migrates the format of one branch's manifest."""
 
     def __init__(
         self,
@@ -43,22 +42,22 @@ class Migrator:
         graph_id: Callable[[], str],
         lineage: Lineage | None = None,
     ) -> None:
-        """``graph_id`` is asked for branches only; main says, or shows, which graph it is.
+        """``graph_id`` is called for branches only; main's manifest identifies the graph itself.
 
-        ``lineage`` are the commits of a fresh fork, for which nothing was kept elsewhere.
+        ``lineage`` are the commits of a fresh fork, which has no separate datasets of commits.
         """
         self._tables = tables
         self._uri = tables.location.uri
         self._graph_id = graph_id
         self._lineage = lineage
-        self.site = Site(tables, branch, ref, self.lineage_of)
+        self.target = MigrationTarget(tables, branch, ref, self.lineage_of)
 
     def accept(self, table: PinnedTable) -> Stamp:
         """Refuse what is too new or too old for this program."""
         return check_stamp(table, self._uri)
 
     def completed(self, state: ManifestState) -> ManifestState:
-        """An older state with what its version keeps elsewhere; a current one as it is."""
+        """An older state with what its version stores elsewhere; a current one unchanged."""
         if state.format == INTERNAL_VERSION:
             return state
         for pin in state.pins.values():
@@ -72,22 +71,22 @@ class Migrator:
         if self._lineage is not None:
             return self._lineage
         schema_hash, graph_id = state.only_schema, self._id_of(state)
-        return read_lineage(self._tables, state.ref, self.site.branch, schema_hash, graph_id)
+        return read_lineage(self._tables, state.ref, self.target.branch, schema_hash, graph_id)
 
     def migrate(self) -> None:
-        """Take every step that is missing. ``CommitRefused``: look again and repeat."""
+        """Apply every missing step. After ``CommitRefused`` the caller repeats the call."""
         properties = operation_properties(new_ulid(), "migrate")
-        stamp = self.accept(self.site.newest())
+        stamp = self.accept(self.target.newest())
         for step in steps_from(stamp.internal):
             hit("migrate.before_step")
-            step.work(self.site, properties)
+            step.apply(self.target, properties)
             hit("migrate.after_work")
             self._stamp(step.source + 1, properties)
             hit("migrate.after_stamp")
 
     def _stamp(self, version: int, properties: dict[str, str]) -> None:
-        """Say that a step was taken; somebody else may have said so already, or more."""
-        table = self.site.newest()
+        """Write the version stamp, unless another process wrote this one or a later one."""
+        table = self.target.newest()
         found = self.accept(table)
         if found.internal >= version:
             return
@@ -95,11 +94,11 @@ class Migrator:
         try:
             self._tables.commit_rebasing(stage_schema_metadata(table, entries, properties))
         except CommitRefused:
-            if self.accept(self.site.newest()).internal < version:
+            if self.accept(self.target.newest()).internal < version:
                 raise
 
     def _id_of(self, state: ManifestState) -> str:
         stamped = self.accept(state.table).graph_id
         if stamped is not None:
             return stamped
-        return unstamped_id(state.pins.values()) if self.site.ref is None else self._graph_id()
+        return unstamped_id(state.pins.values()) if self.target.ref is None else self._graph_id()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.migrations.step import Site
+from omnigraph.catalog.migrations.step import MigrationTarget
 from omnigraph.storage.lance.arrow_schema import PRIMARY_KEY
 from omnigraph.storage.lance.staging.metadata import stage_column_metadata
 from omnigraph.storage.lance.tables import PinnedTable
@@ -12,16 +12,16 @@ _COLUMN = "object_id"
 
 class DeclarePrimaryKey:
     source = 1
-    says = "declare the primary key of the manifest"
+    description = "declare the primary key of the manifest"
 
-    def touches(self, site: Site) -> list[str]:
-        return [] if _is_declared(site.newest()) else [f"the column {_COLUMN} of the manifest"]
+    def preview(self, target: MigrationTarget) -> list[str]:
+        return [] if _is_declared(target.newest()) else [f"the column {_COLUMN} of the manifest"]
 
-    def work(self, site: Site, properties: dict[str, str]) -> None:
-        table = site.newest()
+    def apply(self, target: MigrationTarget, properties: dict[str, str]) -> None:
+        table = target.newest()
         if not _is_declared(table):
             staged = stage_column_metadata(table, _COLUMN, PRIMARY_KEY, properties)
-            site.tables.commit_rebasing(staged)
+            target.tables.commit_rebasing(staged)
 
 
 def _is_declared(table: PinnedTable) -> bool:

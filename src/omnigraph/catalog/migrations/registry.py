@@ -1,7 +1,7 @@
-"""Every step of the format's history that this program can still take, oldest first.
+"""All migration steps of the format, oldest first.
 
 A new version is one module with one step, one line here, and one higher ``INTERNAL_VERSION``. An
-old one is given up by raising ``INTERNAL_VERSION_FLOOR`` and deleting its step; a test fails when
+old one is dropped by raising ``INTERNAL_VERSION_FLOOR`` and deleting its step; a test fails when
 only one of the two was done.
 """
 
@@ -12,11 +12,11 @@ from typing import Final
 from omnigraph.catalog.migrations.lineage import MoveLineage
 from omnigraph.catalog.migrations.primary_key import DeclarePrimaryKey
 from omnigraph.catalog.migrations.run_refs import SweepRunRefs
-from omnigraph.catalog.migrations.step import Step
+from omnigraph.catalog.migrations.step import MigrationStep
 
-STEPS: Final[tuple[Step, ...]] = (DeclarePrimaryKey(), SweepRunRefs(), MoveLineage())
+STEPS: Final[tuple[MigrationStep, ...]] = (DeclarePrimaryKey(), SweepRunRefs(), MoveLineage())
 
 
-def steps_from(version: int) -> tuple[Step, ...]:
-    """What is left to do for a manifest of this version."""
+def steps_from(version: int) -> tuple[MigrationStep, ...]:
+    """The steps that a manifest of this version needs."""
     return tuple(step for step in STEPS if step.source >= version)

@@ -1,9 +1,9 @@
-"""What a step of the format's history is, and what it works on.
+"""The interface of a format migration step, and the manifest it is applied to.
 
-A step leads from one internal version to the next, on one branch. It does its work and nothing
-else: the stamp is written after it, by whoever runs the steps. The work must be idempotent (a crash
-may come before the stamp) and must converge when two processes do it at once: of two commits that
-exclude each other one is refused, and the refused one looks again and finds nothing left to do.
+A step migrates one branch from one internal version to the next. The migrator writes the version
+stamp after it. ``apply`` must be idempotent (a crash may come before the stamp) and must converge
+when two processes run it concurrently: of two conflicting commits one is refused, and the refused
+process reads the manifest again and finds nothing left to do.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from omnigraph.storage.lance.tables import PinnedTable, TableStore
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """One branch's manifest, as a step finds it."""
+class MigrationTarget:
+    """The manifest of one branch."""
 
     tables: TableStore
     branch: str
@@ -31,18 +31,18 @@ class Site:
         return self.tables.open_newest(MANIFEST_PATH, self.ref)
 
 
-class Step(Protocol):
-    """From version ``source`` to the next one."""
+class MigrationStep(Protocol):
+    """A migration from version ``source`` to the next one."""
 
     @property
     def source(self) -> int: ...
 
     @property
-    def says(self) -> str:
-        """What it does, for people."""
+    def description(self) -> str:
+        """One line for reports."""
 
-    def touches(self, site: Site) -> list[str]:
+    def preview(self, target: MigrationTarget) -> list[str]:
         """What it would change on this branch now. Reads only."""
 
-    def work(self, site: Site, properties: dict[str, str]) -> None:
-        """Change it. Raises ``CommitRefused`` when another process was faster."""
+    def apply(self, target: MigrationTarget, properties: dict[str, str]) -> None:
+        """Migrate. Raises ``CommitRefused`` on a conflict with another process."""

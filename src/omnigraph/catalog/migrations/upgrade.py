@@ -1,7 +1,7 @@
-"""The upgrade of a whole graph: what it would do on every branch, and doing it.
+"""The upgrade of a whole graph to the current format: a dry run or the migration of every branch.
 
-Main comes first, as it does when a graph is opened for writing; branches follow in the order of
-their names. What one branch has taken it keeps, whatever happens to the next one.
+Main is migrated first, then the branches in order of their names. A failure on one branch leaves
+the branches before it migrated.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from omnigraph.catalog.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedStep:
+class PlannedMigration:
     """One step of the format on one branch."""
 
     source: int
-    says: str
-    touches: tuple[str, ...]
+    description: str
+    preview: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "from_version": self.source,
             "to_version": self.source + 1,
-            "step": self.says,
-            "touches": list(self.touches),
+            "step": self.description,
+            "touches": list(self.preview),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class BranchUpgrade:
-    """What one branch has, and what is missing to the current format."""
+    """The format version of one branch, and the steps to the current one."""
 
     branch: str
     found: int
-    steps: tuple[PlannedStep, ...]
+    steps: tuple[PlannedMigration, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,7 +51,7 @@ class BranchUpgrade:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeReport:
-    """What an upgrade did, or would do."""
+    """What an upgrade did or, as a dry run, would do."""
 
     applied: bool
     current: int
@@ -71,7 +71,7 @@ class UpgradeReport:
 
 
 def upgrade(repository: Repository, *, apply: bool = False) -> UpgradeReport:
-    """Say what every branch needs; with ``apply`` take the steps, too."""
+    """The steps that every branch needs; with ``apply`` they are carried out."""
     found = tuple(_planned(repository, branch) for branch in _branches(repository))
     if apply:
         for branch in _branches(repository):
@@ -87,6 +87,9 @@ def _branches(repository: Repository) -> Iterator[Branch]:
 def _planned(repository: Repository, branch: Branch) -> BranchUpgrade:
     manifest = repository.manifest(branch)
     found = manifest.current().format
-    site = manifest.migrator.site
-    steps = [PlannedStep(s.source, s.says, tuple(s.touches(site))) for s in steps_from(found)]
+    target = manifest.migrator.target
+    steps = [
+        PlannedMigration(s.source, s.description, tuple(s.preview(target)))
+        for s in steps_from(found)
+    ]
     return BranchUpgrade(branch.name, found, tuple(steps))

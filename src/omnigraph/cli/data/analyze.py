@@ -8,20 +8,20 @@ from typing import Annotated, Any
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import MasterOption, UriArgument, use_master
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
+from omnigraph import Analysis
+from omnigraph.cli.addressing import data_verb
+from omnigraph.cli.arguments import MasterOption, UriArgument
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
 from omnigraph.cli.progress import watcher
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.writing import MessageOption
-from omnigraph.spark.analytics.analysis import Analysis
+from omnigraph.cli.write_options import MessageOption
 
 app = single("Run a graph algorithm.")
 
 
 @command(app, data_verb("analyze"))
 def analyze(
-    call: Call,
+    call: Invocation,
     algorithm: Annotated[
         str,
         typer.Argument(
@@ -90,13 +90,13 @@ def analyze(
     ] = None,
     message: MessageOption = None,
     master: MasterOption = None,
-) -> Result:
+) -> CommandResult:
     """Run a graph algorithm over a branch or a commit; large graphs are analysed on Spark."""
     location = call.address(uri)
     if write:
         call.echo(location)
-    use_master(master)
-    graph = omnigraph.open(location.uri, read_only=not write)
+    chosen = call.settings.with_master(master)
+    graph = omnigraph.open(location.uri, read_only=not write, settings=chosen)
     given = {
         "sources": sources or None,
         "direction": direction,
@@ -107,7 +107,7 @@ def analyze(
     }
     settings = {name: value for name, value in given.items() if value is not None}
     started = time.perf_counter()
-    with graph.analyze(
+    with graph.spark.analyze(
         algorithm,
         nodes=nodes or None,
         edges=edges or None,
@@ -126,7 +126,7 @@ def analyze(
             "top": found.top(limit),
             "commit": None if commit is None else commit.to_json(),
         }
-    return Result(body, _lines(body))
+    return CommandResult(body, _lines(body))
 
 
 def _targets(write: list[str], found: Analysis) -> dict[str, str]:

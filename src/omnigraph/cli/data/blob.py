@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph import Blob
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriOption
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import data_verb
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import CommandResult, columns
 from omnigraph.errors import InvalidInput
-from omnigraph.snapshots.blobs import Blob
 
 app = group("Read blobs.")
 
@@ -27,7 +27,7 @@ Snapshot = Annotated[
 
 @command(app, data_verb("blob get", actor=False))
 def get(
-    call: Call,
+    call: Invocation,
     entity: EntityArgument,
     type_name: TypeArgument,
     id: IdArgument,
@@ -42,19 +42,19 @@ def get(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write to a file.")
     ] = None,
-) -> Result:
+) -> CommandResult:
     """Print the bytes of a blob, or a range of them."""
     blob = _find(call, uri, branch, snapshot, (entity, type_name, id, property))
     chunks = blob.chunks(offset, length)
     if out is None:
-        return Result(None, [], stream=chunks)
+        return CommandResult(None, [], stream=chunks)
     written = _write(Path(out), chunks)
-    return Result({"out": out, "bytes": written}, [f"wrote {written} bytes to {out}"])
+    return CommandResult({"out": out, "bytes": written}, [f"wrote {written} bytes to {out}"])
 
 
 @command(app, data_verb("blob stat", actor=False))
 def stat(
-    call: Call,
+    call: Invocation,
     entity: EntityArgument,
     type_name: TypeArgument,
     id: IdArgument,
@@ -62,7 +62,7 @@ def stat(
     uri: UriOption = None,
     branch: Branch = None,
     snapshot: Snapshot = None,
-) -> Result:
+) -> CommandResult:
     """Show the kind, size and tag of a blob without reading it."""
     blob = _find(call, uri, branch, snapshot, (entity, type_name, id, property))
     known = {"kind": blob.kind, "size": blob.size, "etag": blob.etag, "uri": blob.uri}
@@ -73,11 +73,11 @@ def stat(
         **shown,
         "target": {name: value for name, value in target.items() if value is not None},
     }
-    return Result(data, columns([(f"{name}:", str(value)) for name, value in shown.items()]))
+    return CommandResult(data, columns([(f"{name}:", str(value)) for name, value in shown.items()]))
 
 
 def _find(
-    call: Call,
+    call: Invocation,
     uri: str | None,
     branch: str | None,
     snapshot: str | None,
@@ -85,7 +85,7 @@ def _find(
 ) -> Blob:
     if branch is not None and snapshot is not None:
         raise InvalidInput("both --branch and --snapshot are given", remedy="Keep one of them.")
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     return graph.blob(*selector, branch=branch, at=snapshot)
 
 

@@ -8,19 +8,19 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
+from omnigraph.cli.addressing import data_verb
+from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
 from omnigraph.cli.progress import watcher
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.writing import MessageOption
+from omnigraph.cli.write_options import MessageOption
 
-app = single("Make vectors.")
+app = single("Compute embeddings.")
 
 
 @command(app, data_verb("embed"))
 def embed(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     branch: BranchOption = "main",
     types: Annotated[
@@ -51,16 +51,16 @@ def embed(
     ] = None,
     message: MessageOption = None,
     master: MasterOption = None,
-) -> Result:
+) -> CommandResult:
     """Make the vectors of @embed properties that are missing or whose text has changed.
 
-    The provider is named by OMNIGRAPH_EMBED_PROVIDER; a run that was interrupted goes on.
+    The provider is named by OMNIGRAPH_EMBED_PROVIDER; an interrupted run is resumed.
     """
     location = call.address(uri)
     call.echo(location)
-    use_master(master)
+    settings = call.settings.with_master(master)
     started = time.perf_counter()
-    found = omnigraph.open(location.uri).embed(
+    found = omnigraph.open(location.uri, settings=settings).spark.embed(
         branch,
         types=types or None,
         reembed_all=reembed_all,
@@ -77,4 +77,4 @@ def embed(
         f"{found.total} nodes, {found.stale} of them stale; {found.asked} texts embedded in "
         f"{seconds:.1f} s; {len(found.commits)} commits"
     )
-    return Result(found.to_json() | {"seconds": round(seconds, 3)}, lines)
+    return CommandResult(found.to_json() | {"seconds": round(seconds, 3)}, lines)

@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import data_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
 
 app = single("Write a graph out as NDJSON.")
 
 
 @command(app, data_verb("export", actor=False))
 def export(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     branch: Annotated[
         str | None, typer.Option("--branch", metavar="NAME", help="Which branch (main).")
@@ -40,11 +40,11 @@ def export(
         typer.Option("--format", metavar="FORMAT", help="With --to: ndjson, parquet or csv."),
     ] = "ndjson",
     jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
-) -> Result:
+) -> CommandResult:
     """Print all nodes and edges as NDJSON: the same bytes whenever the content is the same."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     if target is not None:
-        found = graph.export_to(target, format=format, branch=branch, at=at, types=types or None)
+        found = graph.spark.export(target, format=format, branch=branch, at=at, types=types or None)
         rows = [(key, str(count)) for key, count in sorted(found.items())]
-        return Result({"target": target, "format": format, "entities": found}, columns(rows))
-    return Result(None, [], stream=graph.export(branch, at, types or None))
+        return CommandResult({"target": target, "format": format, "entities": found}, columns(rows))
+    return CommandResult(None, [], stream=graph.export(branch, at, types or None))

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
+from omnigraph.cli.addressing import local_verb
 from omnigraph.cli.arguments import read_text
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
-from omnigraph.cli.scope import local_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult
 from omnigraph.errors import InvalidInput, PermissionDenied
 from omnigraph.lang.query import format_queries
 from omnigraph.lang.schema import format_schema
 
-app = single("Lay schema and query files out.")
+app = single("Format schema and query files.")
 
 _FORMATTERS = {
     ".pg": lambda text, name: format_schema(text, name),
@@ -25,12 +25,12 @@ _FORMATTERS = {
 
 @command(app, local_verb("fmt"))
 def fmt(
-    call: Call,
+    call: Invocation,
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files (.pg and .gq).")],
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; fail if a file would change.")
     ] = False,
-) -> Result:
+) -> CommandResult:
     """Rewrite files in the one layout. Comments stay, the meaning does not change."""
     laid_out = {name: _laid_out(name) for name in files}  # all are read before any is written
     changed = [name for name, (before, after) in laid_out.items() if before != after]
@@ -38,7 +38,7 @@ def fmt(
         for name in changed:
             _write(Path(name), laid_out[name][1])
     word = "would change" if check else "changed"
-    return Result(
+    return CommandResult(
         {"files": len(files), "changed": changed, "written": not check},
         [f"{word} {name}" for name in changed] or ["nothing to change"],
         EXIT_FAILURE if check and changed else EXIT_OK,

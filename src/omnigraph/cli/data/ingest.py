@@ -1,4 +1,4 @@
-"""``omnigraph ingest``: what ``load`` was called once, with its forgiving reader of records."""
+"""``omnigraph ingest``: the deprecated name of ``load``, with its lenient parser."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Annotated, cast
 
 import typer
 
+from omnigraph import LoadMode
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, UriArgument
+from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.data.load import describe, open_for_load
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import data_verb
-from omnigraph.ingest.load import Mode
+from omnigraph.cli.output import CommandResult
 
 app = single("Load data with the forgiving reader.")
 
 
 @command(app, data_verb("ingest"))
 def ingest(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     *,
     data: Annotated[str, typer.Option("--data", metavar="PATH", help="A file of records.")],
@@ -30,12 +30,12 @@ def ingest(
             "--from", metavar="BRANCH", help="Create the branch from this one if it is missing."
         ),
     ] = "main",
-) -> Result:
-    """Load records as one commit, forgiving what `load` refuses."""
+) -> CommandResult:
+    """Load records as one commit, with a more lenient parser than `load`."""
     graph = open_for_load(call, uri, mode)
     result = graph.load(
         data,
-        mode=cast("Mode", mode),
+        mode=cast("LoadMode", mode),
         branch=branch,
         from_=base,
         strict=False,

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriArgument, read_text
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
-from omnigraph.cli.scope import direct_verb
-from omnigraph.cli.texts import SchemaFileOption, schema_of
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult
+from omnigraph.cli.source_files import SchemaFileOption, schema_of
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.query import SchemaOrigin, lint_queries
 from omnigraph.lang.schema import AcceptedSchema
@@ -22,7 +22,7 @@ app = single("Check a file of queries against a schema.")
 
 @command(app, direct_verb("lint", store=True))
 def lint(
-    call: Call,
+    call: Invocation,
     query: Annotated[
         str | None,
         typer.Option(
@@ -31,7 +31,7 @@ def lint(
     ] = None,
     uri: UriArgument = None,
     schema: SchemaFileOption = None,
-) -> Result:
+) -> CommandResult:
     """Check every query of a file against a schema file or the schema of a graph.
 
     With --schema alone the schema file itself is checked.
@@ -44,15 +44,15 @@ def lint(
     if query is None:
         return _schema_is_fine(accepted, origin)
     report = lint_queries(Source(query, read_text(Path(query), "query file")), accepted, origin)
-    return Result(
+    return CommandResult(
         report.to_json(),
         report.render().splitlines(),
         EXIT_OK if report.ok else EXIT_FAILURE,
     )
 
 
-def _schema_is_fine(accepted: AcceptedSchema, origin: SchemaOrigin) -> Result:
-    """What is said of a schema that was accepted; one that is not never comes here."""
+def _schema_is_fine(accepted: AcceptedSchema, origin: SchemaOrigin) -> CommandResult:
+    """The report for a valid schema; an invalid one has raised before."""
     data: dict[str, Any] = {
         "status": "ok",
         "schema_source": origin.to_json(),
@@ -65,4 +65,4 @@ def _schema_is_fine(accepted: AcceptedSchema, origin: SchemaOrigin) -> Result:
         "findings": [],
     }
     nodes, edges = len(accepted.nodes), len(accepted.edges)
-    return Result(data, [f"the schema is fine: {nodes} node types, {edges} edge types"])
+    return CommandResult(data, [f"the schema is fine: {nodes} node types, {edges} edge types"])

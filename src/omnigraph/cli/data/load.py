@@ -8,12 +8,13 @@ from typing import Annotated, cast
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument, use_master
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns, warn
+from omnigraph import Graph, LoadMode, LoadResult
+from omnigraph.cli.addressing import data_verb
+from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns, warn
 from omnigraph.cli.progress import watcher
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.writing import (
+from omnigraph.cli.write_options import (
     IdempotencyOption,
     IfCommitOption,
     MessageOption,
@@ -22,8 +23,6 @@ from omnigraph.cli.writing import (
     pairs,
 )
 from omnigraph.errors import InvalidInput
-from omnigraph.graph.handle import Graph
-from omnigraph.ingest.load import LoadResult, Mode
 
 app = single("Load data.")
 _MODES = ("append", "merge", "upsert", "overwrite")
@@ -31,7 +30,7 @@ _MODES = ("append", "merge", "upsert", "overwrite")
 
 @command(app, data_verb("load"))
 def load(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     *,
     data: Annotated[
@@ -94,14 +93,13 @@ def load(
         ),
     ] = "fail",
     master: MasterOption = None,
-) -> Result:
+) -> CommandResult:
     """Load records as one commit. All of the input is checked before anything is written."""
-    graph = open_for_load(call, uri, mode)
-    use_master(master)
+    graph = open_for_load(call, uri, mode, master)
     started = time.perf_counter()
     result = graph.load(
         data,
-        mode=cast("Mode", mode),
+        mode=cast("LoadMode", mode),
         branch=branch,
         from_=base,
         type=type_name,
@@ -125,12 +123,12 @@ def _quarantine(on_error: str, file: str | None) -> str | None:
     if (on_error == "quarantine") != (file is not None):
         raise InvalidInput(
             "--on-error quarantine and --quarantine FILE go together",
-            remedy="Say both to set bad records aside, or neither to refuse them.",
+            remedy="Give both to set bad records aside, or neither to refuse them.",
         )
     return file
 
 
-def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
+def open_for_load(call: Invocation, uri: str | None, mode: str, master: str | None = None) -> Graph:
     """Check the mode, ask where it replaces data, and open the graph."""
     if mode not in _MODES:
         raise InvalidInput(f"{mode!r} is not a mode", remedy=f"Use one of {', '.join(_MODES)}.")
@@ -138,7 +136,7 @@ def open_for_load(call: Call, uri: str | None, mode: str) -> Graph:
     if mode == "overwrite":
         confirm(call, location, "Replace data")
     call.echo(location)
-    return omnigraph.open(location.uri)
+    return omnigraph.open(location.uri, settings=call.settings.with_master(master))
 
 
 def _warn_of_losses(result: LoadResult) -> None:
@@ -155,7 +153,7 @@ def _warn_of_losses(result: LoadResult) -> None:
         )
 
 
-def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> Result:
+def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> CommandResult:
     """What a load did, in both forms, and how long it took."""
     rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
     rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
@@ -166,4 +164,4 @@ def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> 
         total += f"; {result.quarantined} set aside"
     if seconds is not None:
         total += f"\n{seconds:.1f} s, {result.total / max(seconds, 0.001):,.0f} entities/s"
-    return Result(result.to_json(graph.uri), [*columns(rows), total])
+    return CommandResult(result.to_json(graph.uri), [*columns(rows), total])

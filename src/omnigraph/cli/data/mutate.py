@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import (
     BranchOption,
     QuerySourceOption,
@@ -14,10 +15,9 @@ from omnigraph.cli.arguments import (
     UriOption,
     query_source,
 )
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.writing import (
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
+from omnigraph.cli.write_options import (
     IdempotencyOption,
     IfCommitOption,
     MessageOption,
@@ -33,7 +33,7 @@ app = single("Run a write query.")
 
 @command(app, data_verb("mutate"))
 def mutate(
-    call: Call,
+    call: Invocation,
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
@@ -48,11 +48,11 @@ def mutate(
     message: MessageOption = None,
     meta: MetadataOption = None,
     idempotency_key: IdempotencyOption = None,
-) -> Result:
+) -> CommandResult:
     """Insert, update or delete with a write query: one commit, or none if nothing matched."""
     text = query_source(query, query_string)[0]
     given = parameters(params, params_file)
-    graph = omnigraph.open(call.address(uri).uri)
+    graph = omnigraph.open(call.address(uri).uri, settings=call.settings)
     result = graph.mutate(
         text,
         name,
@@ -66,4 +66,4 @@ def mutate(
     )
     counts = f"{result.affected_nodes} nodes, {result.affected_edges} edges"
     commit = "nothing to commit" if result.commit is None else f"commit {result.commit.commit_id}"
-    return Result(result.to_json(), [f"{result.query_name}: {counts}; {commit}"])
+    return CommandResult(result.to_json(), [f"{result.query_name}: {counts}; {commit}"])

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import omnigraph
+from omnigraph import Limits, ReadOptions
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import (
     QuerySourceOption,
     QueryTextOption,
@@ -16,12 +18,9 @@ from omnigraph.cli.arguments import (
     query_source,
     read_text,
 )
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.rows import FORMATS, RowFormat, render
-from omnigraph.cli.scope import data_verb
-from omnigraph.engine.engine import ReadOptions
-from omnigraph.engine.limits import Limits
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
+from omnigraph.cli.row_formats import FORMATS, RowFormat, render
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.query import read_parameters
 from omnigraph.model.integers import whole_number
@@ -37,7 +36,7 @@ def _option(flag: str, metavar: str, help: str) -> Any:
 
 @command(app, data_verb("query", actor=False))
 def query(
-    call: Call,
+    call: Invocation,
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
@@ -69,16 +68,18 @@ def query(
     rows_max: Annotated[
         str | None, _option("--max-rows", "N", "Refuse an answer with more rows.")
     ] = None,
-) -> Result:
+) -> CommandResult:
     """Run one read query and print its rows."""
     source, label = query_source(file, text)
     if branch is not None and snapshot is not None:
         raise InvalidInput("--branch and --snapshot exclude each other", remedy="Keep one of them.")
     chosen = _format(form, call.flags.json)
     if nearest not in (None, "exact", "indexed"):
-        raise InvalidInput(f"--nearest is {nearest!r}", remedy="Use exact or indexed.")
+        raise InvalidInput(
+            f"--nearest must be exact or indexed, not {nearest!r}", remedy="Use exact or indexed."
+        )
     given = _parameters(params, params_file)
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     options = ReadOptions(
         limits=_limits(timeout_ms, rows_max),
         nearest="indexed" if nearest == "indexed" else "exact",
@@ -87,13 +88,13 @@ def query(
     )
     found = graph.query(source, name, given, branch, snapshot, options)
     if analyze:
-        return Result(found.profile_json(), found.profile_lines())
+        return CommandResult(found.profile_json(), found.profile_lines())
     if call.flags.json:
-        return Result(found.to_json(), [])
+        return CommandResult(found.to_json(), [])
     lines = render(found, chosen)
     if chosen == "csv":  # for keeping: values as they are
-        return Result(None, [], stream=(f"{line}\n".encode() for line in lines))
-    return Result(None, lines)
+        return CommandResult(None, [], stream=(f"{line}\n".encode() for line in lines))
+    return CommandResult(None, lines)
 
 
 def _parameters(text: str | None, file: str | None) -> Any:
@@ -131,5 +132,8 @@ def _number(flag: str, text: str | None, standard: int) -> int:
         return standard
     found = whole_number(text)
     if found is None:
-        raise InvalidInput(f"{flag} is {text[:40]!r}", remedy=f"Give {flag} a whole number.")
+        raise InvalidInput(
+            f"{flag} must be a whole number, not {text[:40]!r}",
+            remedy=f"Give {flag} a whole number.",
+        )
     return found

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriOption
-from omnigraph.cli.copies import TargetArgument, copied
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.copy_report import TargetArgument, copied
+from omnigraph.cli.output import CommandResult
 
 app = single("Copy a graph or a backup to an empty place.")
 
 
 @command(app, direct_verb("clone", store=True))
-def clone(call: Call, target: TargetArgument, uri: UriOption = None) -> Result:
+def clone(call: Invocation, target: TargetArgument, uri: UriOption = None) -> CommandResult:
     """Copy a graph, or a backup of one, with all branches and their history."""
     location = call.address(uri)
-    report = omnigraph.open(location.uri, read_only=True).clone(target)
+    report = omnigraph.open(location.uri, read_only=True, settings=call.settings).maintenance.clone(
+        target
+    )
     return copied(location.uri, report)

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph import Graph
+from omnigraph.cli.addressing import direct_verb, refuse_cluster_graph
 from omnigraph.cli.arguments import read_text
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import direct_verb, refuse_cluster_graph
-from omnigraph.graph.handle import Graph
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
 from omnigraph.lang.syntax.diagnostics import SourceError
 from omnigraph.lang.syntax.source import Source
 
@@ -21,7 +21,7 @@ app = single("Create a graph.")
 
 @command(app, direct_verb("init"))
 def init(
-    call: Call,
+    call: Invocation,
     uri: Annotated[str, typer.Argument(metavar="URI", help="Where: a path, file:// or s3://.")],
     schema: Annotated[str, typer.Option("--schema", metavar="FILE", help="The schema (.pg).")],
     force: Annotated[
@@ -31,23 +31,23 @@ def init(
             help="Changes nothing: what an unfinished init left is never in the way.",
         ),
     ] = False,
-) -> Result:
+) -> CommandResult:
     """Create an empty graph with the given schema.
 
     A place that already holds a graph is refused, with or without --force.
     """
     location = call.address(uri)
     text = read_text(Path(schema), "schema")
-    refuse_cluster_graph(location)
-    graph = _create(location.uri, text, schema)
-    (commit,) = graph.commits(limit=1)
+    refuse_cluster_graph(location, call.settings.storage)
+    graph = _create(call, location.uri, text, schema)
+    (commit,) = graph.history.commits(limit=1)
     data = {"uri": graph.uri, "commit": commit.to_json()}
-    return Result(data, [f"initialized {graph.uri}"])
+    return CommandResult(data, [f"initialized {graph.uri}"])
 
 
-def _create(uri: str, text: str, name: str) -> Graph:
+def _create(call: Invocation, uri: str, text: str, name: str) -> Graph:
     try:
-        return omnigraph.init(uri, text)
+        return omnigraph.init(uri, text, settings=call.settings)
     except SourceError as error:
         # The engine was given a text; here it has a name, and messages should use it.
         raise SourceError(Source(name, text), error.diagnostics, error.omitted) from None

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb, direct_verb
 from omnigraph.cli.arguments import BranchOption, UriArgument, read_text, several
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
-from omnigraph.cli.scope import data_verb, direct_verb
-from omnigraph.cli.texts import read_schema
-from omnigraph.cli.writing import (
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult
+from omnigraph.cli.source_files import read_schema
+from omnigraph.cli.write_options import (
     IdempotencyOption,
     IfCommitOption,
     MessageOption,
@@ -23,12 +23,12 @@ from omnigraph.cli.writing import (
     pairs,
 )
 from omnigraph.errors import InvalidInput
-from omnigraph.lang.schema import Plan, Step, plan_schema
+from omnigraph.lang.schema import SchemaPlan, SchemaStep, plan_schema
 
 app = group("Show a schema, plan a change of it, or apply it.")
 
 WantedOption = Annotated[
-    str, typer.Option("--schema", metavar="FILE", help="The wanted schema (.pg).")
+    str, typer.Option("--schema", metavar="FILE", help="The new schema (.pg).")
 ]
 DataLossOption = Annotated[
     bool, typer.Option("--allow-data-loss", help="Drop for good what is dropped.")
@@ -57,22 +57,26 @@ UndropOption = Annotated[
 
 @command(app, data_verb("schema show"))
 def show(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     branch: BranchOption = "main",
     at: Annotated[
         str | None,
         typer.Option("--at", metavar="REF", help="A commit, a tag or a time.", show_default=False),
     ] = None,
-) -> Result:
+) -> CommandResult:
     """Show the accepted schema of a graph, as it was written."""
-    schema = omnigraph.open(call.address(uri).uri, read_only=True).schema(branch, at=at)
-    return Result({"schema_source": schema.source}, schema.source.removesuffix("\n").split("\n"))
+    schema = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings).schema(
+        branch, at=at
+    )
+    return CommandResult(
+        {"schema_source": schema.source}, schema.source.removesuffix("\n").split("\n")
+    )
 
 
 @command(app, direct_verb("schema plan", store=True))
 def plan(
-    call: Call,
+    call: Invocation,
     schema: WantedOption,
     uri: UriArgument = None,
     branch: BranchOption = "main",
@@ -89,7 +93,7 @@ def plan(
     compute: ComputeOption = None,
     undrop: UndropOption = None,
     allow_data_loss: DataLossOption = False,
-) -> Result:
+) -> CommandResult:
     """Show the steps that lead from one schema to another. Changes nothing."""
     if from_file is not None:
         if uri is not None or call.flags.store is not None or backfill or compute or undrop:
@@ -101,9 +105,9 @@ def plan(
         wanted = read_schema(schema, accepted)
         found, shown = plan_schema(accepted, wanted, allow_data_loss=allow_data_loss), from_file
     else:
-        graph = omnigraph.open(call.address(uri).uri, read_only=True)
+        graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
         shown = graph.uri
-        found = graph.schema_plan(
+        found = graph.plan_schema(
             read_text(Path(schema), "schema"),
             branch=branch,
             allow_data_loss=allow_data_loss,
@@ -113,12 +117,12 @@ def plan(
             name=schema,
         )
     data = {"uri": shown, "step_count": len(found.steps), **found.to_json()}
-    return Result(data, _lines(found), EXIT_OK if found.supported else EXIT_FAILURE)
+    return CommandResult(data, _lines(found), EXIT_OK if found.supported else EXIT_FAILURE)
 
 
 @command(app, data_verb("schema apply"))
 def apply(
-    call: Call,
+    call: Invocation,
     schema: WantedOption,
     uri: UriArgument = None,
     branch: BranchOption = "main",
@@ -134,12 +138,12 @@ def apply(
         str,
         typer.Option("--engine", metavar="ENGINE", help="auto, local, or spark for large tables."),
     ] = "auto",
-) -> Result:
-    """Make a schema the one of a branch: one commit, or none if it is so already."""
+) -> CommandResult:
+    """Apply a schema to a branch as one commit; none if nothing changes."""
     address = call.address(uri)
     if allow_data_loss:
         confirm(call, address, "drop data for good")
-    done = omnigraph.open(address.uri).apply_schema(
+    done = omnigraph.open(address.uri, settings=call.settings).apply_schema(
         read_text(Path(schema), "schema"),
         branch=branch,
         allow_data_loss=allow_data_loss,
@@ -155,14 +159,14 @@ def apply(
         engine=engine,
     )
     said = "nothing to commit" if done.commit is None else f"commit {done.commit.commit_id}"
-    return Result(done.to_json(), [*_lines(done.plan), said])
+    return CommandResult(done.to_json(), [*_lines(done.plan), said])
 
 
-def _lines(plan: Plan) -> list[str]:
+def _lines(plan: SchemaPlan) -> list[str]:
     return [_line(step) for step in plan.steps] or ["nothing to do"]
 
 
-def _line(step: Step) -> str:
+def _line(step: SchemaStep) -> str:
     words = [step.kind, step.entity]
     if step.renamed_from:
         words.append(f"(was {step.renamed_from})")
@@ -184,7 +188,7 @@ def _line(step: Step) -> str:
 
 
 def _values(given: list[str] | None) -> dict[str, Any]:
-    """Values by property; a text that is no JSON stands for itself."""
+    """Values by property; a value that is not JSON is taken as a text."""
     found: dict[str, Any] = {}
     for place, text in pairs(given, "--backfill").items():
         try:

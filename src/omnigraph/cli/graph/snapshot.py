@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import data_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
 
-app = single("Show what a branch of a graph holds.")
+app = single("Show the types of a branch and their table versions.")
 
 
 @command(app, data_verb("snapshot"))
-def snapshot(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -> Result:
+def snapshot(
+    call: Invocation, uri: UriArgument = None, branch: BranchOption = "main"
+) -> CommandResult:
     """Show every type of a branch with its version and how many entities it has."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     data = graph.snapshot(branch).to_json()
-    return Result(data, _lines(data))
+    return CommandResult(data, _lines(data))
 
 
 def _lines(data: dict[str, Any]) -> list[str]:

@@ -7,41 +7,46 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.catalog.migrations.upgrade import UpgradeReport
+from omnigraph import UpgradeReport
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
 from omnigraph.errors import InvalidInput
 
 app = single("Bring a graph to the current format.")
 
 CheckOption = Annotated[
-    bool, typer.Option("--check", help="Say what would be done; the default. Changes nothing.")
+    bool, typer.Option("--check", help="Show what would be done; the default. Changes nothing.")
 ]
 ApplyOption = Annotated[bool, typer.Option("--apply", help="Do it, on every branch.")]
 
 
 @command(app, direct_verb("upgrade", store=True))
 def upgrade(
-    call: Call, uri: UriArgument = None, check: CheckOption = False, apply: ApplyOption = False
-) -> Result:
-    """Say which format every branch has and which steps lead to the current one; take them.
+    call: Invocation,
+    uri: UriArgument = None,
+    check: CheckOption = False,
+    apply: ApplyOption = False,
+) -> CommandResult:
+    """Show the format of every branch and the pending migrations; --apply runs them.
 
-    Writing to a branch takes its steps anyway. Commits and their history stay as they are.
+    The first write to a branch migrates it anyway. Commits and their history stay as they are.
     """
     if check and apply:
         raise InvalidInput(
-            "--check and --apply exclude each other", remedy="Give one of them; --check is first."
+            "--check and --apply exclude each other", remedy="Give one of them; run --check first."
         )
     location = call.address(uri)
     call.echo(location)
     # Looked at before it is opened for writing: that takes the steps of main by itself.
-    report = omnigraph.open(location.uri, read_only=True).upgrade()
+    report = omnigraph.open(
+        location.uri, read_only=True, settings=call.settings
+    ).maintenance.upgrade()
     if apply:
-        omnigraph.open(location.uri).upgrade(apply=True)
+        omnigraph.open(location.uri, settings=call.settings).maintenance.upgrade(apply=True)
     data = {"uri": location.uri, **report.to_json(), "applied": apply}
-    return Result(data, _lines(report, applied=apply))
+    return CommandResult(data, _lines(report, applied=apply))
 
 
 def _lines(report: UpgradeReport, *, applied: bool) -> list[str]:
@@ -51,8 +56,8 @@ def _lines(report: UpgradeReport, *, applied: bool) -> list[str]:
         (
             one.branch,
             f"{step.source} → {step.source + 1}",
-            step.says,
-            ", ".join(step.touches) or "nothing to change",
+            step.description,
+            ", ".join(step.preview) or "nothing to change",
         )
         for one in report.branches
         for step in one.steps

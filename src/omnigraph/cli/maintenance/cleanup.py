@@ -9,15 +9,14 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
-from omnigraph.cli.scope import direct_verb
-from omnigraph.cli.sizes import seconds, size_text
-from omnigraph.cli.writing import confirm as ask
-from omnigraph.maintenance.retention import READER_GRACE_VARIABLE, reader_grace_seconds
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, columns
+from omnigraph.cli.units import seconds, size_text
+from omnigraph.cli.write_options import confirm as ask
 
-app = single("Remove old history and what dead writers left.")
+app = single("Remove old history and abandoned files.")
 
 KeepOption = Annotated[
     int | None,
@@ -28,21 +27,21 @@ OlderThanOption = Annotated[
     typer.Option("--older-than", metavar="D", help="Keep what is younger: 90s, 15m, 12h, 7d, 2w."),
 ]
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Do it; without this, only say what would be removed.")
+    bool, typer.Option("--confirm", help="Remove it; without this flag it is a dry run.")
 ]
 
 
 @command(app, direct_verb("cleanup", store=True))
 def cleanup(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     keep: KeepOption = None,
     older_than: OlderThanOption = None,
     confirm: ConfirmOption = False,
-) -> Result:
+) -> CommandResult:
     """Remove history outside both limits, and files that dead writers left a week ago or more.
 
-    Heads, tagged commits, what branches were forked from and what somebody reads stay. Without
+    Heads, tagged commits, fork points and states that readers hold stay. Without
     --confirm nothing is removed.
     """
     location = call.address(uri)
@@ -50,8 +49,8 @@ def cleanup(
     if confirm:
         ask(call, location, "Remove old history")
     call.echo(location)
-    graph = omnigraph.open(location.uri, read_only=not confirm)
-    report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)
+    graph = omnigraph.open(location.uri, read_only=not confirm, settings=call.settings)
+    report = graph.maintenance.cleanup(keep=keep, older_than=age, confirm=confirm)
     if not confirm:
         print(_policy(keep, older_than), file=sys.stderr)
     rows = [
@@ -70,13 +69,14 @@ def cleanup(
     lines = [*columns(rows), last]
     waiting = sum(report.commits_in_grace.values())
     if waiting:
+        grace_s = call.settings.limits.reader_grace_s
         lines.append(
-            f"{waiting} commits stay for now: a state may be read for {reader_grace_seconds():g} s "
-            f"after a newer one took its place ({READER_GRACE_VARIABLE})"
+            f"{waiting} commits stay for now: a state may be read for {grace_s:g} s after a newer "
+            "one took its place (OMNIGRAPH_READER_GRACE_SECONDS)"
         )
     failed = any(one.error for one in report.datasets)
     data = {"uri": location.uri, **report.to_json()}
-    return Result(data, lines, EXIT_FAILURE if failed else EXIT_OK)
+    return CommandResult(data, lines, EXIT_FAILURE if failed else EXIT_OK)
 
 
 def _policy(keep: int | None, older_than: str | None) -> str:

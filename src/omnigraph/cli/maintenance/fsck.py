@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
-from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, columns
 
 app = single("Check a graph for damage.")
 
@@ -18,16 +18,18 @@ QuickOption = Annotated[bool, typer.Option("--quick", help="Follow references; r
 
 
 @command(app, direct_verb("fsck", store=True))
-def fsck(call: Call, uri: UriArgument = None, quick: QuickOption = False) -> Result:
+def fsck(call: Invocation, uri: UriArgument = None, quick: QuickOption = False) -> CommandResult:
     """Check every reference and every row of every branch. Nothing is changed.
 
     Exits with 1 when anything is wrong.
     """
     location = call.address(uri)
-    report = omnigraph.open(location.uri, read_only=True).check(quick=quick)
+    report = omnigraph.open(location.uri, read_only=True, settings=call.settings).maintenance.check(
+        quick=quick
+    )
     rows = [(f.branch, str(f.damage), f.subject, f.message) for f in report.findings]
     looked = f"{report.branches} branches, {report.tables} tables, {report.rows} rows"
     last = "no damage found" if report.healthy else f"{len(rows)} kinds of damage found"
     lines = [*columns(rows), f"{last} in {looked}"]
     data = {"uri": location.uri, **report.to_json()}
-    return Result(data, lines, EXIT_OK if report.healthy else EXIT_FAILURE)
+    return CommandResult(data, lines, EXIT_OK if report.healthy else EXIT_FAILURE)

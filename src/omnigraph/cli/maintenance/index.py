@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph import IndexReport
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import (
     BranchOption,
     EntityArgument,
@@ -16,13 +18,10 @@ from omnigraph.cli.arguments import (
     UriArgument,
     UriOption,
     type_key,
-    use_master,
 )
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import direct_verb
-from omnigraph.cli.sizes import size_text
-from omnigraph.maintenance.indexes import IndexReport
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import CommandResult, columns
+from omnigraph.cli.units import size_text
 
 app = group("List, build and drop the indexes of a graph.")
 
@@ -33,18 +32,26 @@ PropertyArgument = Annotated[
 
 
 @command(app, direct_verb("index list", store=True))
-def list_indexes(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -> Result:
+def list_indexes(
+    call: Invocation, uri: UriArgument = None, branch: BranchOption = "main"
+) -> CommandResult:
     """List every index that is declared or stored, and its state."""
     location = call.address(uri)
-    found = omnigraph.open(location.uri, read_only=True).indexes(branch)
-    return Result(_data(location.uri, branch, found), columns(map(_short, found)))
+    found = omnigraph.open(
+        location.uri, read_only=True, settings=call.settings
+    ).maintenance.indexes(branch)
+    return CommandResult(_data(location.uri, branch, found), columns(map(_short, found)))
 
 
 @command(app, direct_verb("index status", store=True))
-def status(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -> Result:
+def status(
+    call: Invocation, uri: UriArgument = None, branch: BranchOption = "main"
+) -> CommandResult:
     """Show how much of its type each index covers, in how many parts, and its size."""
     location = call.address(uri)
-    found = omnigraph.open(location.uri, read_only=True).indexes(branch)
+    found = omnigraph.open(
+        location.uri, read_only=True, settings=call.settings
+    ).maintenance.indexes(branch)
     rows = [
         (
             *_short(item),
@@ -57,12 +64,12 @@ def status(call: Call, uri: UriArgument = None, branch: BranchOption = "main") -
     behind = sum(item.state in ("missing", "behind") for item in found)
     total = size_text(sum(item.size_bytes for item in found))
     last = f"{len(found)} indexes, {total}, {behind} to build"
-    return Result(_data(location.uri, branch, found), [*columns(rows), last])
+    return CommandResult(_data(location.uri, branch, found), [*columns(rows), last])
 
 
 @command(app, direct_verb("index build", store=True))
 def build(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     branch: BranchOption = "main",
     engine: Annotated[
@@ -70,32 +77,35 @@ def build(
         typer.Option("--engine", metavar="ENGINE", help="auto (by size), spark or local."),
     ] = "auto",
     master: MasterOption = None,
-) -> Result:
-    """Build every index that is missing or behind. Answers stay the same, searches get faster."""
+) -> CommandResult:
+    """Build every index that is missing or behind. Results do not change; queries get faster."""
     location = call.address(uri)
     call.echo(location)
-    use_master(master)
+    settings = call.settings.with_master(master)
     chosen = engine if master is None else "spark"
-    found = omnigraph.open(location.uri).build_indexes(branch, engine=chosen)
-    return Result(_data(location.uri, branch, found), columns(map(_short, found)))
+    graph = omnigraph.open(location.uri, settings=settings)
+    found = graph.maintenance.build_indexes(branch, engine=chosen)
+    return CommandResult(_data(location.uri, branch, found), columns(map(_short, found)))
 
 
 @command(app, direct_verb("index drop", store=True))
 def drop(
-    call: Call,
+    call: Invocation,
     entity: EntityArgument,
     type_name: TypeArgument,
     property: PropertyArgument = None,
     uri: UriOption = None,
     branch: BranchOption = "main",
-) -> Result:
+) -> CommandResult:
     """Drop the stored indexes of a type. The next build makes those anew that are declared."""
     location = call.address(uri)
     call.echo(location)
     key = type_key(entity, type_name)
-    gone = omnigraph.open(location.uri).drop_indexes(key, property, branch)
+    gone = omnigraph.open(location.uri, settings=call.settings).maintenance.drop_indexes(
+        key, property, branch
+    )
     lines = [f"dropped {item.kind} on {item.type_key}.{item.property}" for item in gone]
-    return Result(_data(location.uri, branch, gone), lines)
+    return CommandResult(_data(location.uri, branch, gone), lines)
 
 
 def _short(item: IndexReport) -> tuple[str, str, str, str]:

@@ -7,30 +7,32 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import BranchOption, UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
 
-app = single("Join small files and bring indexes up to date.")
+app = single("Compact small files and update indexes.")
 
 
 @command(app, direct_verb("optimize", store=True))
 def optimize(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     branch: BranchOption = "main",
     engine: Annotated[
         str, typer.Option("--engine", metavar="ENGINE", help="local, or spark for large tables.")
     ] = "local",
-) -> Result:
-    """Join small files and bring indexes up to date. Writers and readers go on meanwhile.
+) -> CommandResult:
+    """Compact small files and update indexes. Writers and readers go on meanwhile.
 
     Nothing is added to the history, and nothing is removed from it.
     """
     location = call.address(uri)
     call.echo(location)
-    done = omnigraph.open(location.uri).optimize(branch, engine=engine)
+    done = omnigraph.open(location.uri, settings=call.settings).maintenance.optimize(
+        branch, engine=engine
+    )
     rows = [
         (
             one.type_key,
@@ -46,4 +48,4 @@ def optimize(
         lines += [
             f"{one.type_key}.{name}: no index yet, {why}" for name, why in one.pending_indexes
         ]
-    return Result({"uri": location.uri, "datasets": [one.to_json() for one in done]}, lines)
+    return CommandResult({"uri": location.uri, "datasets": [one.to_json() for one in done]}, lines)

@@ -7,41 +7,41 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriArgument, type_key
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import direct_verb
-from omnigraph.cli.sizes import size_text
-from omnigraph.cli.writing import confirm as ask
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
+from omnigraph.cli.units import size_text
+from omnigraph.cli.write_options import confirm as ask
 
 app = single("Remove an entity from every branch and from all history.")
 
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Do it; without this, only say what would be removed.")
+    bool, typer.Option("--confirm", help="Remove it; without this flag it is a dry run.")
 ]
 
 
 @command(app, direct_verb("purge", store=True))
 def purge(
-    call: Call,
+    call: Invocation,
     entity: EntityArgument,
     type_name: TypeArgument,
     id: IdArgument,
     uri: UriArgument = None,
     confirm: ConfirmOption = False,
-) -> Result:
+) -> CommandResult:
     """Remove a node with all its edges, or an edge, from every branch, tag and older state.
 
-    Older states stay readable, without it. What no purge can reach is named. Without --confirm
-    nothing is removed.
+    Older states stay readable, without it. Copies that it cannot reach are listed. Without
+    --confirm nothing is removed.
     """
     kind = type_key(entity, type_name).partition(":")[0]
     location = call.address(uri)
     if confirm:
         ask(call, location, f"Purge a {kind} from all history")
     call.echo(location)
-    graph = omnigraph.open(location.uri, read_only=not confirm)
-    report = graph.purge(kind, type_name, id, confirm=confirm, actor=call.actor)
+    graph = omnigraph.open(location.uri, read_only=not confirm, settings=call.settings)
+    report = graph.maintenance.purge(kind, type_name, id, confirm=confirm, actor=call.actor)
     rows = [
         (
             one.type_key,
@@ -59,4 +59,4 @@ def purge(
     lines += ["out of reach:", *(f"  {text}" for text in report.out_of_reach)]
     if not confirm:
         lines.append("say --confirm to purge")
-    return Result({"uri": location.uri, **report.to_json()}, lines)
+    return CommandResult({"uri": location.uri, **report.to_json()}, lines)

@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result
-from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult
 
-app = single("Finish or undo what dead writers left.")
+app = single("Resolve unfinished writes of dead processes.")
 
 
 @command(app, direct_verb("recover", store=True))
 def recover(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     set_aside: Annotated[
         bool,
@@ -26,17 +26,17 @@ def recover(
             help="Also undo writes whose records cannot be read, and keep those files.",
         ),
     ] = False,
-) -> Result:
+) -> CommandResult:
     """Resolve unfinished writes on every branch. The next write to a branch does the same.
 
     Branches of a graph that was moved or copied are made to refer to its own files.
     """
     location = call.address(uri)
     call.echo(location)
-    graph = omnigraph.open(location.uri)  # resolves what can be resolved
-    relocated = graph.relocate()
-    done = graph.recover(set_aside=set_aside)
-    resolved = [*graph.recovered_at_open.resolved, *done.resolved]
+    graph = omnigraph.open(location.uri, settings=call.settings)  # resolves what can be resolved
+    relocated = graph.maintenance.relocate()
+    done = graph.maintenance.recover(set_aside=set_aside)
+    resolved = [*graph.maintenance.recovered_at_open.resolved, *done.resolved]
     lines = [f"{relocated} versions of branches refer to this location now"] if relocated else []
     lines += [f"{r.action} {r.kind} {r.operation_id} on {r.branch}" for r in resolved]
     lines += [f"set aside {path}" for path in done.set_aside]
@@ -62,4 +62,4 @@ def recover(
         "unresolved": {name: problem.to_json() for name, problem in done.unresolved.items()},
     }
     code = EXIT_FAILURE if done.unreadable or done.unresolved else EXIT_OK
-    return Result(data, lines or ["nothing to recover"], code)
+    return CommandResult(data, lines or ["nothing to recover"], code)

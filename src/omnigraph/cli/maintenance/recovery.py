@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriArgument
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import CommandResult, columns
 
-app = group("Look at unfinished writes and finished recoveries.")
+app = group("List unfinished writes and finished recoveries.")
 
 
 @command(app, direct_verb("recovery list", store=True))
-def list_recoveries(call: Call, uri: UriArgument = None) -> Result:
-    """List what is pending, with what will happen to it, and every recovery that was done."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    pending, finished = graph.pending_writes(), graph.recoveries()
+def list_recoveries(call: Invocation, uri: UriArgument = None) -> CommandResult:
+    """List unfinished writes with their planned resolution, and all past recoveries."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    pending, finished = graph.maintenance.pending_writes(), graph.maintenance.recoveries()
     data = {"pending": [write.to_json() for write in pending], "finished": finished}
     lines = [f"pending: {len(pending)}"]
     lines += columns(
@@ -33,4 +33,4 @@ def list_recoveries(call: Call, uri: UriArgument = None) -> Result:
         )
         for r in finished
     )
-    return Result(data, lines)
+    return CommandResult(data, lines)

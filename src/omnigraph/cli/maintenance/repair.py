@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import BranchOption, UriArgument
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, columns
-from omnigraph.cli.scope import direct_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, columns
 
-app = single("Heal types that were changed from outside.")
+app = single("Repair tables that another program changed.")
 
 ConfirmOption = Annotated[
     bool, typer.Option("--confirm", help="Take over maintenance that changed no row.")
@@ -27,21 +27,21 @@ RestoreOption = Annotated[
 
 @command(app, direct_verb("repair", store=True))
 def repair(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     branch: BranchOption = "main",
     confirm: ConfirmOption = False,
     force: ForceOption = False,
     restore: RestoreOption = False,
-) -> Result:
-    """Say which types were changed from outside, and heal them when asked to.
+) -> CommandResult:
+    """List the types that another program changed; --confirm repairs them.
 
     Exits with 1 when a type was left as it is although --confirm was given.
     """
     location = call.address(uri)
     call.echo(location)
-    graph = omnigraph.open(location.uri, read_only=not confirm)
-    done = graph.repair(branch, confirm=confirm, force=force, restore=restore)
+    graph = omnigraph.open(location.uri, read_only=not confirm, settings=call.settings)
+    done = graph.maintenance.repair(branch, confirm=confirm, force=force, restore=restore)
     rows = [
         (
             one.type_key,
@@ -63,4 +63,4 @@ def repair(
     }
     refused = any(one.action == "refused" for one in done)
     lines = columns(rows) or ["nothing to repair"]
-    return Result(data, lines, EXIT_FAILURE if refused else EXIT_OK)
+    return CommandResult(data, lines, EXIT_FAILURE if refused else EXIT_OK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import (
     BranchOption,
     EntityArgument,
@@ -11,27 +12,26 @@ from omnigraph.cli.arguments import (
     UriOption,
     type_key,
 )
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.rows import cell
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.times import shown_time
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, columns
+from omnigraph.cli.row_formats import cell
+from omnigraph.cli.units import shown_time
 
 app = single("Show who set the values of an entity.")
 
 
 @command(app, data_verb("blame", actor=False))
 def blame(
-    call: Call,
+    call: Invocation,
     entity: EntityArgument,
     type_name: TypeArgument,
     id: IdArgument,
     uri: UriOption = None,
     branch: BranchOption = "main",
-) -> Result:
+) -> CommandResult:
     """Show, for each property of an entity, the commit that set its current value."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    found = graph.blame(type_key(entity, type_name), id, branch)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    found = graph.history.blame(type_key(entity, type_name), id, branch)
     rows = [
         (
             item.property,
@@ -49,4 +49,4 @@ def blame(
         )
         for item in found
     ]
-    return Result({"properties": [item.to_json() for item in found]}, columns(rows))
+    return CommandResult({"properties": [item.to_json() for item in found]}, columns(rows))

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import typer
 
 import omnigraph
-from omnigraph.cli.arguments import MasterOption, UriOption, read_text, use_master
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, Result, warn
-from omnigraph.cli.scope import data_verb
+from omnigraph import MergeConflict, MergeResult
+from omnigraph.cli.addressing import data_verb
+from omnigraph.cli.arguments import MasterOption, UriOption, read_text
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, warn
 from omnigraph.cli.versions.diff import change_lines
-from omnigraph.cli.writing import (
+from omnigraph.cli.write_options import (
     IdempotencyOption,
     IfCommitOption,
     MessageOption,
@@ -23,8 +24,6 @@ from omnigraph.cli.writing import (
     confirm,
     pairs,
 )
-from omnigraph.merge.conflicts import MergeConflict
-from omnigraph.merge.merge import MergeResult
 from omnigraph.merge.resolutions import read_resolutions
 
 app = group("Create, list, merge and delete branches.")
@@ -56,71 +55,73 @@ ResolveOption = Annotated[
 
 @command(app, data_verb("branch create"))
 def create(
-    call: Call,
+    call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new branch.")],
     uri: UriOption = None,
     source: Annotated[
         str, typer.Option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
     ] = "main",
-) -> Result:
+) -> CommandResult:
     """Create a branch at another one, or at an older commit. Nothing is copied."""
     location = call.address(uri)
     call.echo(location)
-    graph = omnigraph.open(location.uri)
-    graph.create_branch(name, source, actor=call.actor)
+    graph = omnigraph.open(location.uri, settings=call.settings)
+    graph.branches.create(name, source, actor=call.actor)
     data = {"uri": graph.uri, "from": source, "name": name, "actor_id": call.actor}
-    return Result(data, [f"created branch {name} from {source}"])
+    return CommandResult(data, [f"created branch {name} from {source}"])
 
 
 @command(app, data_verb("branch list"))
-def list_branches(call: Call, uri: UriOption = None) -> Result:
+def list_branches(call: Invocation, uri: UriOption = None) -> CommandResult:
     """List the branches, one name per line."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    names = sorted(graph.branches())
-    return Result({"branches": names}, names)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    names = sorted(graph.branches.list())
+    return CommandResult({"branches": names}, names)
 
 
 @command(app, data_verb("branch delete"))
 def delete(
-    call: Call,
+    call: Invocation,
     name: NameArgument,
     uri: UriOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Even if it has commits that no other branch has.")
     ] = False,
-) -> Result:
+) -> CommandResult:
     """Delete a branch. Refused while it has commits that were not merged, unless forced."""
     location = call.address(uri)
     confirm(call, location, f"Delete branch {name}")
     call.echo(location)
-    graph = omnigraph.open(location.uri)
-    graph.delete_branch(name, force=force)
+    graph = omnigraph.open(location.uri, settings=call.settings)
+    graph.branches.delete(name, force=force)
     data = {"uri": graph.uri, "name": name, "actor_id": call.actor}
-    return Result(data, [f"deleted branch {name}"])
+    return CommandResult(data, [f"deleted branch {name}"])
 
 
 @command(app, data_verb("branch protect"))
 def protect(
-    call: Call,
+    call: Invocation,
     name: NameArgument,
     uri: UriOption = None,
     merges_only: Annotated[
         bool, typer.Option("--merges-only", help="Let nothing but merges write to it.")
     ] = False,
     off: Annotated[bool, typer.Option("--off", help="Lift the protection.")] = False,
-) -> Result:
+) -> CommandResult:
     """Protect a branch from being deleted and reset."""
     location = call.address(uri)
     call.echo(location)
-    graph = omnigraph.open(location.uri)
-    graph.protect_branch(name, not off, merges_only=merges_only)
+    graph = omnigraph.open(location.uri, settings=call.settings)
+    graph.branches.protect(name, not off, merges_only=merges_only)
     data = {"uri": graph.uri, "name": name, "protected": not off, "merges_only": merges_only}
-    return Result(data, [f"{'lifted the protection of' if off else 'protected'} branch {name}"])
+    return CommandResult(
+        data, [f"{'lifted the protection of' if off else 'protected'} branch {name}"]
+    )
 
 
 @command(app, data_verb("branch merge"))
 def merge(
-    call: Call,
+    call: Invocation,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to merge.")],
     uri: UriOption = None,
     target: Annotated[
@@ -149,13 +150,13 @@ def merge(
     meta: MetadataOption = None,
     if_commit: IfCommitOption = None,
     idempotency_key: IdempotencyOption = None,
-) -> Result:
+) -> CommandResult:
     """Merge a branch into another one, as one commit. Conflicts are listed and change nothing."""
     location = call.address(uri)
     if not dry_run:
         call.echo(location)
-    use_master(master)
-    graph = omnigraph.open(location.uri, read_only=dry_run)
+    settings = call.settings.with_master(master)
+    graph = omnigraph.open(location.uri, read_only=dry_run, settings=settings)
     result = graph.merge(
         source,
         target,
@@ -172,11 +173,11 @@ def merge(
     if result.branch_delete_error is not None:
         warn(f"branch {source} was not deleted: {result.branch_delete_error}")
     code = EXIT_FAILURE if result.conflicts else EXIT_OK
-    return Result(result.to_json(call.actor), _lines(result), code)
+    return CommandResult(result.to_json(call.actor), _lines(result), code)
 
 
 def decisions(level: str, strategy: list[str] | None, resolve: str | None) -> Any:
-    """The flags that say what counts where both sides changed something."""
+    """The conflict flags (--level, --strategy, --resolve) as arguments of the handle."""
     overall, by_type = None, {}
     for given in strategy or []:
         name, equals, side = given.rpartition("=")

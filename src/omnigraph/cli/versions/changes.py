@@ -12,17 +12,16 @@ from typing import IO, Annotated, Any
 import typer
 
 import omnigraph
+from omnigraph import ChangeBlock, FeedPage
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.versions.blocks import json_array, texts, trailer
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import CommandResult
+from omnigraph.cli.versions.change_blocks import json_array, texts, trailer
 from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
 from omnigraph.errors import InvalidInput, PermissionDenied
-from omnigraph.history.changes import Block
-from omnigraph.history.feed import FeedPage
 
-app = group("Read what commits change, as they come.")
+app = group("Read the change feed of a branch.")
 
 CursorOption = Annotated[
     str | None,
@@ -41,7 +40,7 @@ StartOption = Annotated[
 
 @command(app, data_verb("changes poll", actor=False))
 def poll(
-    call: Call,
+    call: Invocation,
     uri: UriOption = None,
     branch: BranchOption = "main",
     cursor: CursorOption = None,
@@ -53,28 +52,28 @@ def poll(
     kinds: KindOption = None,
     types: TypeOption = None,
     ops: OpOption = None,
-) -> Result:
-    """Print what the commits after a place changed, and a cursor to go on from."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+) -> CommandResult:
+    """Print the changes of the commits after a position, and the next cursor."""
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     settings: dict[str, Any] = {"kinds": kinds or (), "types": types or (), "ops": ops or ()}
     if limit is not None:
         settings["limit"] = limit
-    first = graph.changes(branch, start=start, cursor=cursor, **settings)
+    first = graph.history.changes(branch, start=start, cursor=cursor, **settings)
 
     def pages() -> Iterator[FeedPage]:
         page = first
         yield page
         while page.next_page_token is not None:
-            page = graph.changes(branch, page_token=page.next_page_token, **settings)
+            page = graph.history.changes(branch, page_token=page.next_page_token, **settings)
             yield page
 
-    return Result(None, [], stream=_polled(pages(), as_json=call.flags.json))
+    return CommandResult(None, [], stream=_polled(pages(), as_json=call.flags.json))
 
 
 def _polled(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
     last: list[FeedPage] = []
 
-    def blocks() -> Iterator[Block]:
+    def blocks() -> Iterator[ChangeBlock]:
         for page in pages:
             last[:] = [page]
             yield from page.blocks
@@ -92,7 +91,7 @@ def _polled(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
 
 @command(app, data_verb("changes follow", actor=False))
 def follow(
-    call: Call,
+    call: Invocation,
     uri: UriOption = None,
     branch: BranchOption = "main",
     cursor: CursorOption = None,
@@ -103,10 +102,10 @@ def follow(
     kinds: KindOption = None,
     types: TypeOption = None,
     ops: OpOption = None,
-) -> Result:
+) -> CommandResult:
     """Print changes as they are committed, until interrupted; --json prints a page per line."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    pages = graph.follow(
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    pages = graph.history.follow(
         branch,
         start=start,
         cursor=cursor,
@@ -115,7 +114,7 @@ def follow(
         ops=ops or (),
         interval_s=interval,
     )
-    return Result(None, [], stream=_followed(pages, as_json=call.flags.json))
+    return CommandResult(None, [], stream=_followed(pages, as_json=call.flags.json))
 
 
 def _followed(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
@@ -136,27 +135,27 @@ def _followed(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
 
 @command(app, data_verb("changes baseline", actor=False))
 def baseline(
-    call: Call,
+    call: Invocation,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
     uri: UriOption = None,
     branch: BranchOption = "main",
     kinds: KindOption = None,
     types: TypeOption = None,
     ops: OpOption = None,
-) -> Result:
-    """Write the whole state of a branch to a file, and print the cursor to go on from.
+) -> CommandResult:
+    """Write the state of a branch to a file, and print the cursor that follows it.
 
     The file appears complete or not at all.
     """
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    chunks = graph.baseline(branch, kinds=kinds or (), types=types or (), ops=ops or ())
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    chunks = graph.history.baseline(branch, kinds=kinds or (), types=types or (), ops=ops or ())
     last = _write_whole(out, chunks)
     handshake = json.loads(last)["baseline"]
     lines = [
         f"baseline of commit {handshake['snapshot_commit_id']} in {out}",
         f"cursor: {handshake['resume_cursor']}",
     ]
-    return Result({"baseline": handshake, "out": str(out)}, lines)
+    return CommandResult({"baseline": handshake, "out": str(out)}, lines)
 
 
 def _write_whole(out: Path, chunks: Iterable[bytes]) -> bytes:
@@ -191,7 +190,7 @@ def _lock(guard: IO[bytes]) -> None:
     try:
         import fcntl
     except ImportError:
-        return  # Windows: two writers of one file are not told apart
+        return  # Windows has no fcntl: two writers of one file are not detected
     fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import data_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
 from omnigraph.cli.versions.branch import LevelOption, ResolveOption, StrategyOption, decisions
 from omnigraph.cli.versions.undo import CommitArgument, undone
-from omnigraph.cli.writing import IfCommitOption, MessageOption
+from omnigraph.cli.write_options import IfCommitOption, MessageOption
 
 app = single("Repeat a commit on another branch.")
 
 
 @command(app, data_verb("cherry-pick"))
 def cherry_pick(
-    call: Call,
+    call: Invocation,
     commit_id: CommitArgument,
     uri: UriOption = None,
     branch: BranchOption = "main",
@@ -25,11 +25,11 @@ def cherry_pick(
     resolve: ResolveOption = None,
     message: MessageOption = None,
     if_commit: IfCommitOption = None,
-) -> Result:
-    """Do on a branch what a commit did on another one."""
+) -> CommandResult:
+    """Apply the changes of a commit to a branch."""
     location = call.address(uri)
     call.echo(location)
-    made = omnigraph.open(location.uri).cherry_pick(
+    made = omnigraph.open(location.uri, settings=call.settings).cherry_pick(
         commit_id,
         branch,
         message=message,

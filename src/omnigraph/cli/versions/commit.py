@@ -10,24 +10,22 @@ from typing import Annotated, Any, Final
 import typer
 
 import omnigraph
-from omnigraph.catalog.rows import Commit
+from omnigraph import ChangeBlock, Commit
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, PageTokenOption, UriArgument, UriOption
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import Result, columns, encoded_lines
-from omnigraph.cli.rows import cell
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.times import shown_time
-from omnigraph.cli.versions.blocks import block_text, json_array, texts
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import CommandResult, columns, encoded_lines
+from omnigraph.cli.row_formats import cell
+from omnigraph.cli.units import shown_time
+from omnigraph.cli.versions.change_blocks import block_text, json_array, texts
 from omnigraph.cli.versions.dag import draw
 from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
 from omnigraph.errors import InvalidInput
-from omnigraph.history.changes import Block
-from omnigraph.history.log import LogFilter
 
-app = group("Look at the history of a graph.")
+app = group("List and show commits.")
 
 _FIELDS: dict[str, Callable[[Commit], tuple[str | None, ...]]] = {
-    # Whoever finished a write that its owner could not finish is an actor of it, too.
+    # The process that finished a write of a dead process counts as an actor, too.
     "actor": lambda commit: (commit.actor, commit.recovered_by),
     "branch": lambda commit: (commit.branch,),
     "kind": lambda commit: (commit.kind,),
@@ -46,7 +44,7 @@ def _text(flag: str, metavar: str, help: str) -> Any:
 
 @command(app, data_verb("commit list", actor=False))
 def list_commits(
-    call: Call,
+    call: Invocation,
     uri: UriArgument = None,
     branch: BranchOption = "main",
     by: Annotated[str | None, _text("--actor", "ACTOR", "Only those made by ACTOR.")] = None,
@@ -80,26 +78,33 @@ def list_commits(
             help="Draw how commits descend, merged branches included; so does a bare --graph.",
         ),
     ] = False,
-) -> Result:
+) -> CommandResult:
     """List the commits that lead to the head of a branch, newest first."""
-    handle = omnigraph.open(call.address(uri).uri, read_only=True)
-    where = _where(filters or [])
-    chosen = LogFilter(by, since, until, frozenset(types or ()), message, where)
+    handle = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    chosen: dict[str, Any] = {
+        "actor": by,
+        "since": since,
+        "until": until,
+        "types": types or (),
+        "message": message,
+        "where": _where(filters or []),
+        "after": after,
+    }
     if dag:
-        if call.flags.json or after is not None or chosen != LogFilter():
+        if call.flags.json or any(value not in (None, ()) for value in chosen.values()):
             raise InvalidInput(
-                "a drawing shows every commit", remedy="Leave the filters, --after and --json out."
+                "--dag cannot be combined with filters, --after or --json", remedy="Leave them out."
             )
-        drawn = _drawn(islice(handle.ancestry(branch), limit), _tags(handle))
-        return Result(None, [], stream=drawn)
-    found = islice(handle.log(branch, filter=chosen, after=after), limit)
-    return Result(None, [], stream=_streamed(found, _tags(handle), as_json=call.flags.json))
+        drawn = _drawn(islice(handle.history.ancestry(branch), limit), _tags(handle))
+        return CommandResult(None, [], stream=drawn)
+    found = islice(handle.history.log(branch, **chosen), limit)
+    return CommandResult(None, [], stream=_streamed(found, _tags(handle), as_json=call.flags.json))
 
 
 def _tags(graph: omnigraph.Graph) -> dict[str, list[str]]:
     """The names of commits that have some."""
     found: dict[str, list[str]] = {}
-    for tag in graph.tags():
+    for tag in graph.tags.list():
         found.setdefault(tag.commit_id, []).append(tag.name)
     return found
 
@@ -141,13 +146,13 @@ def _line(commit: Commit, tags: Mapping[str, list[str]]) -> str:
 
 @command(app, data_verb("commit show", actor=False))
 def show(
-    call: Call,
+    call: Invocation,
     commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
     uri: UriOption = None,
-) -> Result:
+) -> CommandResult:
     """Show one commit, from whichever branch has it."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    commit = graph.commit(commit_id)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    commit = graph.history.commit(commit_id)
     shown = {
         "commit": commit.commit_id,
         "branch": commit.branch,
@@ -160,12 +165,12 @@ def show(
         "message": commit.message,
     } | dict(commit.metadata)
     rows = [(f"{name}:", cell(value)) for name, value in shown.items() if value is not None]
-    return Result(commit.to_json(), columns(rows))
+    return CommandResult(commit.to_json(), columns(rows))
 
 
 @command(app, data_verb("commit changes", actor=False))
 def changes(
-    call: Call,
+    call: Invocation,
     commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
     uri: UriOption = None,
     kinds: KindOption = None,
@@ -176,33 +181,33 @@ def changes(
         typer.Option("--limit", metavar="N", help="Changes per page.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
-) -> Result:
+) -> CommandResult:
     """Show what a commit changed, relative to its first parent."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     settings: dict[str, Any] = {"kinds": kinds or (), "types": types or (), "ops": ops or ()}
     if limit is not None:
         settings["limit"] = limit
-    page = graph.commit_changes(commit_id, page_token=page_token, **settings)
+    page = graph.history.commit_changes(commit_id, page_token=page_token, **settings)
     if page_token is not None:
         lines = block_text(page.block).decode().removesuffix("\n").split("\n")
         if page.next_page_token is not None:
             lines.append(f"next page: --page-token {page.next_page_token}")
-        return Result(page.to_json(), lines)
+        return CommandResult(page.to_json(), lines)
 
-    def blocks() -> Iterator[Block]:
+    def blocks() -> Iterator[ChangeBlock]:
         yield page.block
         token = page.next_page_token
         while token is not None:
-            following = graph.commit_changes(commit_id, page_token=token, **settings)
+            following = graph.history.commit_changes(commit_id, page_token=token, **settings)
             yield following.block
             token = following.next_page_token
 
     stream = json_array(blocks()) if call.flags.json else texts(blocks())
-    return Result(None, [], stream=chain(stream, [b"\n"] if call.flags.json else []))
+    return CommandResult(None, [], stream=chain(stream, [b"\n"] if call.flags.json else []))
 
 
 def _where(filters: list[str]) -> Callable[[Commit], bool] | None:
-    """All conditions as one; None where there are none, so that a limit stays cheap."""
+    """The conjunction of the filters; None without filters."""
     conditions = [_condition(text) for text in filters]
     if not conditions:
         return None

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 import omnigraph
+from omnigraph import Diff, EntityChange
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import PageTokenOption, UriOption, several
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, encoded_lines
-from omnigraph.cli.scope import data_verb
-from omnigraph.snapshots.diff import Diff, EntityChange
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, encoded_lines
 
-app = single("Show what sets two states of a graph apart.")
+app = single("Show the difference between two states of a graph.")
 
 _MARKS = {"insert": "+", "update": "~", "delete": "-"}
 _TARGET = "A branch, a tag, a commit id, or a time."
@@ -27,7 +27,7 @@ OpOption = Annotated[list[str] | None, several("--op", "OP", "Only insert, updat
 
 @command(app, data_verb("diff", actor=False))
 def diff(
-    call: Call,
+    call: Invocation,
     old: Annotated[str, typer.Argument(metavar="FROM", help=_TARGET)],
     new: Annotated[str, typer.Argument(metavar="TO", help=_TARGET)],
     uri: UriOption = None,
@@ -40,14 +40,14 @@ def diff(
         typer.Option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
-) -> Result:
+) -> CommandResult:
     """Show which entities differ, by value. ``+`` is only in TO, ``-`` only in FROM."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     found = graph.diff(old, new, kinds=kinds or (), types=types or (), ops=ops or ())
     if summary:
-        return Result(_head(found) | {"stats": found.stats.to_json()}, _summary(found))
+        return CommandResult(_head(found) | {"stats": found.stats.to_json()}, _summary(found))
     if limit is None and page_token is None:
-        return Result(None, [], stream=_streamed(found, as_json=call.flags.json))
+        return CommandResult(None, [], stream=_streamed(found, as_json=call.flags.json))
     page = found.page(**({} if limit is None else {"limit": limit}), page_token=page_token)
     body = _head(found) | {"changes": [change.to_json() for change in page.changes]}
     if page.next_page_token is not None:
@@ -55,7 +55,7 @@ def diff(
     lines = [line for change in page.changes for line in change_lines(change)]
     if page.next_page_token is not None:
         lines.append(f"next page: --page-token {page.next_page_token}")
-    return Result(body, lines)
+    return CommandResult(body, lines)
 
 
 def _head(found: Diff) -> dict[str, Any]:

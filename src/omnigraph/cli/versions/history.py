@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 import typer
 
 import omnigraph
+from omnigraph import EntityEvent, MergedChange
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import (
     BranchOption,
     EntityArgument,
@@ -19,14 +21,11 @@ from omnigraph.cli.arguments import (
     UriOption,
     type_key,
 )
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result, encoded_lines
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.versions.blocks import headline
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult, encoded_lines
+from omnigraph.cli.versions.change_blocks import headline
 from omnigraph.cli.versions.diff import image_lines
 from omnigraph.errors import EntityNotFound
-from omnigraph.history.entity import EntityEvent
-from omnigraph.history.setters import MergedChange
 
 app = single("Show every commit that changed an entity.")
 
@@ -36,7 +35,7 @@ PAGE_EVENTS: Final = 100
 
 @command(app, data_verb("history", actor=False))
 def history(
-    call: Call,
+    call: Invocation,
     entity: EntityArgument,
     type_name: TypeArgument,
     id: IdArgument,
@@ -47,10 +46,10 @@ def history(
         typer.Option("--limit", metavar="N", min=1, help="One page of N.", show_default=False),
     ] = None,
     page_token: PageTokenOption = None,
-) -> Result:
+) -> CommandResult:
     """Show every commit that changed an entity, newest first, and what it changed."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
-    found = graph.history(type_key(entity, type_name), id, branch)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
+    found = graph.history.entity(type_key(entity, type_name), id, branch)
     if limit is None and page_token is None:
         events = iter(found)
         first = next(events, None)
@@ -59,14 +58,16 @@ def history(
                 f"no commit of {branch} ever held a {type_name} with id {id!r}",
                 details={"type_key": type_key(entity, type_name), "id": id},
             )
-        return Result(None, [], stream=_streamed(chain([first], events), as_json=call.flags.json))
+        return CommandResult(
+            None, [], stream=_streamed(chain([first], events), as_json=call.flags.json)
+        )
     page = found.page(limit or PAGE_EVENTS, page_token)
     body: dict[str, Any] = {"events": [event.to_json() for event in page.events]}
     lines = [line for event in page.events for line in _lines(event)]
     if page.next_page_token is not None:
         body["next_page_token"] = page.next_page_token
         lines.append(f"next page: --page-token {page.next_page_token}")
-    return Result(body, lines)
+    return CommandResult(body, lines)
 
 
 def _streamed(events: Iterable[EntityEvent], *, as_json: bool) -> Iterator[bytes]:

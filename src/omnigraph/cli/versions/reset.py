@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import data_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
 from omnigraph.cli.versions.undo import StateArgument, undone
-from omnigraph.cli.writing import IfCommitOption, MessageOption, confirm
+from omnigraph.cli.write_options import IfCommitOption, MessageOption, confirm
 
-app = single("Take a branch back to an older commit.")
+app = single("Reset a branch to an older commit.")
 
 
 @command(app, data_verb("reset"))
 def reset(
-    call: Call,
+    call: Invocation,
     target: StateArgument,
     uri: UriOption = None,
     branch: BranchOption = "main",
     message: MessageOption = None,
     if_commit: IfCommitOption = None,
-) -> Result:
-    """Make a branch hold what an older commit of it held, as a new commit."""
+) -> CommandResult:
+    """Set a branch to the state of one of its older commits, as a new commit."""
     location = call.address(uri)
     confirm(call, location, f"Reset branch {branch}")
     call.echo(location)
-    made = omnigraph.open(location.uri).reset(
+    made = omnigraph.open(location.uri, settings=call.settings).reset(
         target, branch, message=message, actor=call.actor, expected_head=if_commit
     )
     return undone(made, f"reset {branch} to {target}")

@@ -7,20 +7,20 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import data_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
 from omnigraph.cli.versions.undo import StateArgument, undone
-from omnigraph.cli.writing import IfCommitOption, MessageOption
+from omnigraph.cli.write_options import IfCommitOption, MessageOption
 from omnigraph.errors import InvalidInput
 
-app = single("Bring entities back to what they were.")
+app = single("Restore entities from an older state.")
 
 
 @command(app, data_verb("restore"))
 def restore(
-    call: Call,
+    call: Invocation,
     target: StateArgument,
     things: Annotated[
         list[str],
@@ -30,11 +30,11 @@ def restore(
     branch: BranchOption = "main",
     message: MessageOption = None,
     if_commit: IfCommitOption = None,
-) -> Result:
-    """Bring entities, or all entities of types, back to what they were."""
+) -> CommandResult:
+    """Restore entities, or whole types, from an older state."""
     location = call.address(uri)
     call.echo(location)
-    made = omnigraph.open(location.uri).restore(
+    made = omnigraph.open(location.uri, settings=call.settings).restore(
         target,
         _chosen(things),
         branch,

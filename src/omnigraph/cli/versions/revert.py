@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, UriOption
-from omnigraph.cli.frame import Call, command, single
-from omnigraph.cli.output import Result
-from omnigraph.cli.scope import data_verb
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
 from omnigraph.cli.versions.branch import LevelOption, ResolveOption, StrategyOption, decisions
 from omnigraph.cli.versions.undo import CommitArgument, undone
-from omnigraph.cli.writing import IfCommitOption, MessageOption
+from omnigraph.cli.write_options import IfCommitOption, MessageOption
 
 app = single("Undo a commit.")
 
 
 @command(app, data_verb("revert"))
 def revert(
-    call: Call,
+    call: Invocation,
     commit_id: CommitArgument,
     uri: UriOption = None,
     branch: BranchOption = "main",
@@ -25,11 +25,11 @@ def revert(
     resolve: ResolveOption = None,
     message: MessageOption = None,
     if_commit: IfCommitOption = None,
-) -> Result:
-    """Undo a commit with a new one. What was changed again since then is a conflict."""
+) -> CommandResult:
+    """Undo a commit with a new one. Later changes of the same values are conflicts."""
     location = call.address(uri)
     call.echo(location)
-    made = omnigraph.open(location.uri).revert(
+    made = omnigraph.open(location.uri, settings=call.settings).revert(
         commit_id,
         branch,
         message=message,

@@ -8,20 +8,20 @@ from typing import Annotated
 import typer
 
 import omnigraph
+from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import UriOption
-from omnigraph.cli.frame import Call, command, group
-from omnigraph.cli.output import Result, columns
-from omnigraph.cli.scope import data_verb
-from omnigraph.cli.writing import MessageOption
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.output import CommandResult, columns
+from omnigraph.cli.write_options import MessageOption
 
-app = group("Name commits, and list or remove names.")
+app = group("Create, list and delete tags.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tag.")]
 
 
 @command(app, data_verb("tag create"))
 def create(
-    call: Call,
+    call: Invocation,
     name: NameArgument,
     target: Annotated[
         str, typer.Argument(metavar="REF", help="A branch, a commit or a tag.")
@@ -29,19 +29,19 @@ def create(
     uri: UriOption = None,
     force: Annotated[bool, typer.Option("--force", help="Move a tag that exists.")] = False,
     message: MessageOption = None,
-) -> Result:
-    """Name a commit. The name stays where it is, and keeps the commit readable."""
+) -> CommandResult:
+    """Tag a commit. A tag does not move, and cleanup keeps its commit."""
     location = call.address(uri)
     call.echo(location)
-    graph = omnigraph.open(location.uri)
-    tag = graph.tag(name, target, force=force, actor=call.actor, message=message)
-    return Result(tag.to_json(), [f"tagged {tag.commit_id} as {tag.name}"])
+    graph = omnigraph.open(location.uri, settings=call.settings)
+    tag = graph.tags.create(name, target, force=force, actor=call.actor, message=message)
+    return CommandResult(tag.to_json(), [f"tagged {tag.commit_id} as {tag.name}"])
 
 
 @command(app, data_verb("tag list", actor=False))
-def list_tags(call: Call, uri: UriOption = None) -> Result:
+def list_tags(call: Invocation, uri: UriOption = None) -> CommandResult:
     """List the tags with the commits they name."""
-    graph = omnigraph.open(call.address(uri).uri, read_only=True)
+    graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     rows = [
         (
             tag.name,
@@ -49,15 +49,15 @@ def list_tags(call: Call, uri: UriOption = None) -> Result:
             datetime.fromtimestamp(tag.created_at_us / 1e6, UTC).isoformat(" ", "seconds"),
             tag.message or "",
         )
-        for tag in graph.tags()
+        for tag in graph.tags.list()
     ]
-    return Result({"tags": [tag.to_json() for tag in graph.tags()]}, columns(rows))
+    return CommandResult({"tags": [tag.to_json() for tag in graph.tags.list()]}, columns(rows))
 
 
 @command(app, data_verb("tag delete"))
-def delete(call: Call, name: NameArgument, uri: UriOption = None) -> Result:
+def delete(call: Invocation, name: NameArgument, uri: UriOption = None) -> CommandResult:
     """Remove a tag."""
     location = call.address(uri)
     call.echo(location)
-    tag = omnigraph.open(location.uri).delete_tag(name)
-    return Result(tag.to_json(), [f"deleted tag {tag.name} (was {tag.commit_id})"])
+    tag = omnigraph.open(location.uri, settings=call.settings).tags.delete(name)
+    return CommandResult(tag.to_json(), [f"deleted tag {tag.name} (was {tag.commit_id})"])

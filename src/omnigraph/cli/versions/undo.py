@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.catalog.rows import Commit
-from omnigraph.cli.output import Result
+from omnigraph import Commit
+from omnigraph.cli.output import CommandResult
 
 CommitArgument = Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")]
 StateArgument = Annotated[
@@ -15,7 +15,7 @@ StateArgument = Annotated[
 ]
 
 
-def undone(made: Commit | None, done: str) -> Result:
+def undone(made: Commit | None, done: str) -> CommandResult:
     if made is None:
-        return Result({"commit": None}, ["nothing to do"])
-    return Result({"commit": made.to_json()}, [f"{done}; commit {made.commit_id}"])
+        return CommandResult({"commit": None}, ["nothing to do"])
+    return CommandResult({"commit": made.to_json()}, [f"{done}; commit {made.commit_id}"])

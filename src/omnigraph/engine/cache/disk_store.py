@@ -1,9 +1,9 @@
-"""Derived arrays on local disk, so that another process does not have to make them again.
+"""A disk cache of derived arrays, shared by the processes of one machine.
 
-One file per thing, named by what it was made from: graph, location, physical branch, version and
-transaction of every table involved. Files are written beside and renamed, carry a checksum, and are
-opened as memory maps. Nothing here is ever trusted over the tables: what is missing, damaged or
-from another format is made anew, and what cannot be written is not kept.
+One file per structure, named by its sources: graph, location, physical branch, version and
+transaction of every table involved. Files are written to a temporary name and renamed, carry a
+checksum, and are opened as memory maps. The tables remain authoritative: missing, damaged or
+outdated files are rebuilt, and failed writes are ignored.
 """
 
 from __future__ import annotations
@@ -22,24 +22,21 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from omnigraph.model.integers import whole_number
 from omnigraph.predicates.values import Ints
-from omnigraph.storage.cache_directory import DIRECTORY_ENVIRONMENT, cache_directory
+from omnigraph.settings import CacheSettings
 
-BYTES_ENVIRONMENT: Final = "OMNIGRAPH_CACHE_DIR_BYTES"
-BYTES_MAX: Final = 10 << 30
-"""All files together; the ones that were not used for the longest time go first."""
 SUFFIX: Final = ".arrays"
 _MAGIC: Final = b"omnigraph-arrays-1\n"
 _ALIGNMENT: Final = 64
 _ABANDONED_S: Final = 3_600.0
-"""A file in the making that is older than this belongs to a process that died."""
+"""An older temporary file was abandoned by a process that died."""
 
 
 class ArrayStore:
     """A directory of named groups of arrays, bounded by bytes. Safe for many processes."""
 
-    def __init__(self, directory: Path, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(self, directory: Path, bytes_max: int) -> None:
+        """``bytes_max`` is for all files together; the least recently used are evicted first."""
         self.directory = directory
         self.bytes_max = bytes_max
         self._lock = threading.Lock()
@@ -61,7 +58,7 @@ class ArrayStore:
         return found
 
     def write(self, name: str, arrays: Mapping[str, Ints]) -> None:
-        """Keep arrays under a name; not being able to is no error."""
+        """Store arrays under a name; failing to is not an error."""
         path = self._path(name)
         beside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
@@ -71,13 +68,13 @@ class ArrayStore:
             os.replace(beside, path)
             self._shrink()
         except OSError as problem:
-            _log().info("not keeping %s: %s", path, problem)
+            _log().info("could not write the cache file %s: %s", path, problem)
             with contextlib.suppress(OSError):
                 beside.unlink()
 
-    def forget(self, part: str) -> None:
-        """Remove everything whose name has this part."""
-        for path in self.directory.glob("*/*"):  # also what is in the making
+    def invalidate(self, part: str) -> None:
+        """Remove every entry whose name contains this text."""
+        for path in self.directory.glob("*/*"):  # also temporary files
             with contextlib.suppress(OSError, ValueError, KeyError):
                 with path.open("rb") as file:
                     name = _header(file)[0]["name"]
@@ -127,7 +124,7 @@ def _write(path: Path, name: str, arrays: Mapping[str, Ints]) -> None:
 
 
 def _private(path: str, flags: int) -> int:
-    """For its owner alone: what is derived from texts can be read like them."""
+    """Readable by the owner only: postings reveal the texts they were built from."""
     return os.open(path, flags, 0o600)
 
 
@@ -135,7 +132,7 @@ def _read(path: Path, name: str) -> dict[str, Ints]:
     with path.open("rb") as file:
         header, start = _header(file)
     if header["name"] != name:
-        raise ValueError("made of something else")
+        raise ValueError("the file belongs to another structure")
     found, checksum = {}, 0
     for key, dtype, length, offset in header["arrays"]:
         if length:
@@ -145,14 +142,14 @@ def _read(path: Path, name: str) -> dict[str, Ints]:
         checksum = zlib.crc32(array.data, checksum) if length else checksum
         found[key] = array.view(np.ndarray)
     if checksum != header["checksum"]:
-        raise ValueError("the checksum is wrong")
+        raise ValueError("the checksum does not match")
     return found
 
 
 def _header(file: BinaryIO) -> tuple[dict[str, Any], int]:
-    """What a file says about itself, and where its arrays begin."""
+    """The header of a file, and the offset of its arrays."""
     if file.read(len(_MAGIC)) != _MAGIC:
-        raise ValueError("not of this format")
+        raise ValueError("unknown format")
     size = int.from_bytes(file.read(8), "little")
     found: dict[str, Any] = json.loads(file.read(size))
     return found, _padded(len(_MAGIC) + 8 + size)
@@ -162,15 +159,11 @@ def _padded(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def default_store() -> ArrayStore | None:
-    """The store the environment names; None when it is switched off by an empty name."""
-    if os.environ.get(DIRECTORY_ENVIRONMENT) == "":
-        return None
-    limit = whole_number(os.environ.get(BYTES_ENVIRONMENT, ""))
-    bytes_max = BYTES_MAX if limit is None else limit
-    return ArrayStore(cache_directory(os.environ), bytes_max)
+def configured_store(cache: CacheSettings) -> ArrayStore | None:
+    """The store in the cache directory; None when the disk cache is disabled."""
+    return ArrayStore(cache.root, cache.directory_bytes) if cache.keeps_arrays else None
 
 
 def _log() -> logging.Logger:
-    """Few processes have something to say about files."""
+    """The logger, created on first use: most processes never log here."""
     return logging.getLogger("omnigraph.cache")

@@ -1,7 +1,7 @@
-"""Grouping: one row per distinct key, and what is computed over each.
+"""Grouping and aggregation: one row per distinct key, with aggregates over each group.
 
-Sums are exact until they are rounded once: they do not depend on the order in which rows were
-found. Null keys are equal to each other; null values are not counted.
+Sums are exact and rounded once, so they do not depend on the order of rows. Null keys are equal to
+each other; null values are not counted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.exec.evaluate import Evaluator
-from omnigraph.engine.exec.frame import Frame, add_up, group_rows
+from omnigraph.engine.exec.evaluator import Evaluator
+from omnigraph.engine.exec.match_frame import MatchFrame, add_up, group_rows
 from omnigraph.engine.exec.sort import LISTS_ROWS, string_ranks
-from omnigraph.engine.tables.loaded import CachedTable
-from omnigraph.lang.query.plan.logical import Group
+from omnigraph.lang.query.plan.logical import GroupBy
 from omnigraph.lang.query.typed_expressions import Aggregate, Expression, PropertyOf, WholeEntity
 from omnigraph.model.types import PropertyType
 from omnigraph.predicates import chunked
@@ -30,27 +29,27 @@ from omnigraph.predicates.values import Ints, Literal, Mask, Values, repeated
 INT64_MAX: Final = 2**63 - 1
 _EXACT_FLOAT_MAX: Final = 2**53
 FLOAT_ROWS: Final = 1 << 17
-"""So many numbers are added up one by one between two checkpoints."""
+"""Numbers that are added one by one between two checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """``first`` is one match of each group, in the order of first appearance."""
+    """Groups with their aggregates. ``first`` has one match per group, in order of appearance."""
 
     rows: int
-    first: Frame
+    first: MatchFrame
     aggregates: Sequence[tuple[Expression, Values]]
 
     def of(self, expression: Expression) -> Values | None:
-        """What an aggregate came to; None for everything else."""
+        """The values of an aggregate; None for any other expression."""
         for known, values in self.aggregates:
             if known is expression or known == expression:
                 return values
         return None
 
 
-def group_at_once(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
-    """Group the matches of a frame. Without a key everything is one group, even nothing."""
+def group_at_once(output: GroupBy, frame: MatchFrame, evaluator: Evaluator) -> Grouped:
+    """Group the matches of a frame. Without a key there is one group, even for no matches."""
     keys = [column for item in output.keys for column in _codes(item.expression, frame, evaluator)]
     groups, first = group_rows(keys, frame.rows)
     count = len(first) if output.keys else 1
@@ -62,8 +61,8 @@ def group_at_once(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
     return Grouped(count, frame.take(first), found)
 
 
-def weights_suffice(output: Group) -> bool:
-    """Whether equal rows can stay one row: floats have to be added one by one."""
+def weights_suffice(output: GroupBy) -> bool:
+    """Whether weighted rows can be aggregated: sums of floats need one row per match."""
     return not any(adds_floats(item.expression) for item in output.aggregates)
 
 
@@ -74,17 +73,15 @@ def adds_floats(expression: Expression) -> bool:
     return isinstance(kind, PropertyType) and kind.scalar.family == "float"
 
 
-def _codes(expression: Expression, frame: Frame, evaluator: Evaluator) -> list[Ints]:
-    """Columns of numbers that are equal where the key is; none for a key that is the same
-    everywhere.
-    """
+def _codes(expression: Expression, frame: MatchFrame, evaluator: Evaluator) -> list[Ints]:
+    """Columns of codes that are equal where the key is equal; none for a constant key."""
     if isinstance(expression, WholeEntity):
         return [frame.columns[expression.variable]]
     if isinstance(expression, PropertyOf):
         table = evaluator.tables[expression.variable]
         ordinals = frame.columns[expression.variable]
-        if isinstance(table, CachedTable) and frame.rows > table.rows:
-            every = Frame(table.rows, {expression.variable: table.all})
+        if table.favours_whole_columns(frame.rows):
+            every = MatchFrame(table.rows, {expression.variable: table.whole().all})
             columns = _codes(expression, every, evaluator)
             return [chunked.take(column, ordinals) for column in columns]
     value = evaluator.value(expression, frame)
@@ -94,7 +91,7 @@ def _codes(expression: Expression, frame: Frame, evaluator: Evaluator) -> list[I
 
 
 def number_codes(value: Values) -> list[Ints]:
-    """The same for values that are numbers already: equal wherever they come from."""
+    """Codes of numeric values; comparable across blocks."""
     if value.valid is None:
         return [value.data]
     zero = value.data.dtype.type(0)
@@ -138,7 +135,7 @@ class Members:
 
 
 def _aggregate(
-    expression: Aggregate, frame: Frame, evaluator: Evaluator, members: Members
+    expression: Aggregate, frame: MatchFrame, evaluator: Evaluator, members: Members
 ) -> Values:
     if isinstance(expression.argument, WholeEntity):
         return Values(expression.type, members.sizes)
@@ -177,8 +174,8 @@ def extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> V
 
 
 def _with_nulls(values: Values, present: Mask, kind: Any) -> Values:
-    if values.words is not None:
-        return Values(kind, np.where(present, values.data, -1), None, values.words)
+    if values.dictionary is not None:
+        return Values(kind, np.where(present, values.data, -1), None, values.dictionary)
     if values.is_numpy:
         return Values(kind, values.data, present)
     return Values(kind, pc.if_else(pa.array(present), values.data, None))
@@ -195,7 +192,7 @@ def _sum(expression: Aggregate, data: Ints, members: Members) -> Values:
 
 
 def sum_or_mean(expression: Aggregate, totals: list[Any], sizes: Ints) -> Values:
-    """What is asked of the sums of groups of these sizes; null for an empty group."""
+    """The sums, or averages, of groups of these sizes; null for an empty group."""
     present = sizes > 0
     if expression.function == "avg":
         pairs = zip(totals, sizes.tolist(), strict=True)

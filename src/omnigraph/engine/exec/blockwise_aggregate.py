@@ -1,10 +1,8 @@
-"""Grouping a large frame block by block.
+"""Two-phase aggregation of large frames: block by block, then over the partial results.
 
-Everything computed for one block is small enough for the processor's cache; computed for all rows
-at once it would be written to memory and read again, several times over. Each block is grouped on
-its own, and what was found in all of them is grouped once more. What was not chosen of a block is
-a group that nobody looks at: quicker than to gather what was. Where groups are as many as rows,
-or what is computed cannot be put together from parts, everything is grouped at once.
+The intermediate arrays of a block fit into the processor's cache. Rows that a mask does not select
+form one extra group that is discarded, which is faster than gathering the selected rows. Frames
+with nearly as many groups as rows, and aggregates without partial results, are grouped at once.
 """
 
 from __future__ import annotations
@@ -26,79 +24,81 @@ from omnigraph.engine.exec.aggregate import (
     number_codes,
     sum_or_mean,
 )
-from omnigraph.engine.exec.evaluate import Evaluator
-from omnigraph.engine.exec.frame import (
+from omnigraph.engine.exec.evaluator import Evaluator
+from omnigraph.engine.exec.histogram import GroupHistogram, group_histogram
+from omnigraph.engine.exec.match_frame import (
     BLOCK_ROWS,
-    Frame,
+    MatchFrame,
     add_up,
     block_slices,
     dense_codes,
     first_rows_of,
     group_rows,
 )
-from omnigraph.engine.exec.tally import Tally, tally
-from omnigraph.lang.query.plan.logical import Group
+from omnigraph.lang.query.plan.logical import GroupBy
 from omnigraph.lang.query.typed_expressions import Aggregate, Expression, WholeEntity
 from omnigraph.model.types import PropertyType
 from omnigraph.predicates.values import Ints, Literal, Mask, Values, repeated
 
 ROWS_PER_GROUP_MIN: Final = 8
-"""In blocks with more groups than this allows, grouping twice is no gain."""
+"""Minimum rows per group in a block; with more groups, two phases are slower than one."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """An aggregate over the groups of one block: how many values each has, and what they make."""
+class _BlockAggregate:
+    """A partial aggregate per group of one block: number of values, and their result."""
 
     sizes: Ints
     made: Values | Ints | None = None
 
-    def of(self, groups: Ints) -> _Found:
-        """The same for some of the groups."""
-        return _Found(self.sizes[groups], None if self.made is None else self.made.take(groups))
+    def of(self, groups: Ints) -> _BlockAggregate:
+        """The partial aggregates of some of the groups."""
+        return _BlockAggregate(
+            self.sizes[groups], None if self.made is None else self.made.take(groups)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """The groups of one block: the codes of their keys, their first rows, their aggregates."""
+class _BlockGroups:
+    """The groups of one block: codes of their keys, first rows, partial aggregates."""
 
     keys: Sequence[Ints]
     first: Ints
-    found: Sequence[_Found]
+    found: Sequence[_BlockAggregate]
 
 
-def group(output: Group, frame: Frame, evaluator: Evaluator) -> Grouped:
-    """Group the matches of a frame, in blocks if it is large and that can be done."""
+def group(output: GroupBy, frame: MatchFrame, evaluator: Evaluator) -> Grouped:
+    """Group the matches of a frame, blockwise if it is large and its aggregates allow it."""
     if frame.rows > BLOCK_ROWS and not any(adds_floats(a.expression) for a in output.aggregates):
-        origin, chosen = frame.origin()
+        origin, chosen = frame.selection()
         parts = _Grouping.of(output, evaluator).parts(origin, chosen)
         if parts is not None:
-            return _together(output, origin, parts)
+            return _combined(output, origin, parts)
     return group_at_once(output, frame, evaluator)
 
 
 @dataclass(frozen=True, slots=True)
 class _Grouping:
-    """What is asked of every block."""
+    """The keys and aggregates that are computed for every block."""
 
     keys: Sequence[Expression]
     aggregates: Sequence[Aggregate]
     arguments: Sequence[Expression]
-    """What the aggregates are about, each once."""
+    """The distinct arguments of the aggregates."""
     places: Sequence[int]
-    """Where among those the argument of each aggregate is."""
+    """The index of each aggregate's argument in ``arguments``."""
     evaluator: Evaluator
 
     @classmethod
-    def of(cls, output: Group, evaluator: Evaluator) -> _Grouping:
+    def of(cls, output: GroupBy, evaluator: Evaluator) -> _Grouping:
         keys = [item.expression for item in output.keys]
         asked = [a.expression for a in output.aggregates if isinstance(a.expression, Aggregate)]
         arguments = list(dict.fromkeys(item.argument for item in asked))
         places = [arguments.index(item.argument) for item in asked]
         return cls(keys, asked, arguments, places, evaluator)
 
-    def parts(self, frame: Frame, chosen: Mask | None) -> list[_Part] | None:
-        parts: list[_Part] = []
+    def parts(self, frame: MatchFrame, chosen: Mask | None) -> list[_BlockGroups] | None:
+        parts: list[_BlockGroups] = []
         for rows in block_slices(frame.rows):
             block = frame.part(rows)
             part = self._part(block, None if chosen is None else chosen[rows], rows.start)
@@ -107,7 +107,7 @@ class _Grouping:
             parts.append(part)
         return parts
 
-    def _part(self, block: Frame, chosen: Mask | None, start: int) -> _Part | None:
+    def _part(self, block: MatchFrame, chosen: Mask | None, start: int) -> _BlockGroups | None:
         keys: list[Ints] = []
         for expression in self.keys:
             columns = _codes(expression, block, self.evaluator)
@@ -120,31 +120,31 @@ class _Grouping:
         else:
             others = (~chosen).astype(codes.dtype) * codes.dtype.type(count)
             members = Members(np.maximum(codes, others), count + 1, block.weight)
-        tallies = self._tallies(block, members)
-        sizes = next((known.sizes for known in tallies if known is not None), None)
+        histograms = self._histograms(block, members)
+        sizes = next((known.sizes for known in histograms if known is not None), None)
         if sizes is None:
             sizes = members.sizes
         first = first_rows_of(members.groups, members.count, sizes)
         present = np.flatnonzero(sizes[:count])
         present = present[np.argsort(first[present], kind="stable")]
         first = first[present]
-        found: list[_Found] = []
+        found: list[_BlockAggregate] = []
         for expression, place in zip(self.aggregates, self.places, strict=True):
-            known = tallies[place]
+            known = histograms[place]
             if known is not None:
-                one: _Found | None = _counted(expression, known)
+                one: _BlockAggregate | None = _counted(expression, known)
             elif isinstance(expression.argument, WholeEntity):
-                one = _Found(sizes)
+                one = _BlockAggregate(sizes)
             else:
                 one = _aggregate(expression, block, self.evaluator, members)
             if one is None:
                 return None
             found.append(one.of(present))
-        return _Part([key[first] for key in keys], first + start, found)
+        return _BlockGroups([key[first] for key in keys], first + start, found)
 
-    def _tallies(self, block: Frame, members: Members) -> list[Tally | None]:
-        """How often each value of each argument occurs, where there are few different ones."""
-        found: list[Tally | None] = []
+    def _histograms(self, block: MatchFrame, members: Members) -> list[GroupHistogram | None]:
+        """The histogram of each argument, where it has few distinct values."""
+        found: list[GroupHistogram | None] = []
         for argument in self.arguments:
             counted = None
             if members.weight is None and not isinstance(argument, WholeEntity):
@@ -152,25 +152,25 @@ class _Grouping:
                 if isinstance(value, Values) and value.is_numpy:
                     valid = value.is_valid()
                     if valid is None or valid.all():
-                        counted = tally(value, members.groups, members.count)
+                        counted = group_histogram(value, members.groups, members.count)
             found.append(counted)
         return found
 
 
-def _counted(expression: Aggregate, known: Tally) -> _Found:
+def _counted(expression: Aggregate, known: GroupHistogram) -> _BlockAggregate:
     match expression.function:
         case "count":
-            return _Found(known.sizes)
+            return _BlockAggregate(known.sizes)
         case "min":
-            return _Found(known.sizes, known.smallest())
+            return _BlockAggregate(known.sizes, known.smallest())
         case "max":
-            return _Found(known.sizes, known.largest())
+            return _BlockAggregate(known.sizes, known.largest())
         case _:
-            return _Found(known.sizes, known.sums())
+            return _BlockAggregate(known.sizes, known.sums())
 
 
-def _codes(expression: Expression, block: Frame, evaluator: Evaluator) -> list[Ints] | None:
-    """Columns of numbers that are equal where the key is, in this block or another."""
+def _codes(expression: Expression, block: MatchFrame, evaluator: Evaluator) -> list[Ints] | None:
+    """Columns of codes that are equal where the key is equal, also across blocks."""
     if isinstance(expression, WholeEntity):
         return [block.columns[expression.variable]]
     value = evaluator.value(expression, block)
@@ -180,8 +180,8 @@ def _codes(expression: Expression, block: Frame, evaluator: Evaluator) -> list[I
 
 
 def _aggregate(
-    expression: Aggregate, block: Frame, evaluator: Evaluator, members: Members
-) -> _Found | None:
+    expression: Aggregate, block: MatchFrame, evaluator: Evaluator, members: Members
+) -> _BlockAggregate | None:
     value = evaluator.value(expression.argument, block)
     if isinstance(value, Literal) or not value.is_numpy:
         return None
@@ -189,21 +189,23 @@ def _aggregate(
     if valid is not None and not valid.all():
         members, value = members.keep(valid), value.take(np.flatnonzero(valid))
     if expression.function == "count":
-        return _Found(members.sizes)
+        return _BlockAggregate(members.sizes)
     if not len(value):
-        return _Found(members.sizes)
+        return _BlockAggregate(members.sizes)
     if expression.function in ("min", "max"):
-        return _Found(members.sizes, extreme(expression, value, members.groups, members.count))
+        return _BlockAggregate(
+            members.sizes, extreme(expression, value, members.groups, members.count)
+        )
     totals = integer_sums(value.data, members.groups, members.count, members.weight)
     if any(abs(total) > INT64_MAX for total in totals):
         return None
-    return _Found(members.sizes, np.array(totals, dtype=np.int64))
+    return _BlockAggregate(members.sizes, np.array(totals, dtype=np.int64))
 
 
-# Putting parts together
+# Combining partial results
 
 
-def _together(output: Group, frame: Frame, parts: Sequence[_Part]) -> Grouped:
+def _combined(output: GroupBy, frame: MatchFrame, parts: Sequence[_BlockGroups]) -> Grouped:
     first = np.concatenate([part.first for part in parts])
     keys = [np.concatenate(columns) for columns in zip(*(p.keys for p in parts), strict=True)]
     groups, places = group_rows(keys, len(first))
@@ -216,7 +218,9 @@ def _together(output: Group, frame: Frame, parts: Sequence[_Part]) -> Grouped:
     return Grouped(count, frame.take(first[places]), found)
 
 
-def _merged(expression: Aggregate, pieces: list[_Found], groups: Ints, count: int) -> Values:
+def _merged(
+    expression: Aggregate, pieces: list[_BlockAggregate], groups: Ints, count: int
+) -> Values:
     sizes = add_up(groups, count, np.concatenate([piece.sizes for piece in pieces]))
     if expression.function == "count":
         return Values(expression.type, sizes)
@@ -236,4 +240,6 @@ def _merged(expression: Aggregate, pieces: list[_Found], groups: Ints, count: in
         assert isinstance(kind, PropertyType)
         return repeated(Literal(None, replace(kind, nullable=True)), count)
     data = np.concatenate([value.data for value in values])
-    return extreme(expression, Values(values[0].type, data, None, values[0].words), every, count)
+    return extreme(
+        expression, Values(values[0].type, data, None, values[0].dictionary), every, count
+    )

@@ -1,16 +1,16 @@
-"""Traversal: who is reached from given nodes.
+"""Edge expansion: the neighbours of given nodes, in one hop or in a range of hops.
 
-Reachability is counted from each start on its own: breadth first, every node once, nobody visits
-the start again. A stored edge from a node to itself is the one exception: it reaches its own node
-one hop after the node itself was reached, and leads no further. Both ways of finding neighbours
-(adjacency in memory, look-ups in the tables) go through here, so they cannot differ.
+Variable-length expansion is a breadth-first search per start node that visits every node once and
+never returns to the start. The exception is a self-loop: it reaches its own node one hop after the
+node itself was reached, and leads no further. Both access paths (adjacency in memory, look-ups in
+the table) share this code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from omnigraph.engine.exec import integer_sets as sets
 from omnigraph.engine.limits import Guard
 from omnigraph.engine.tables.adjacency import Hits, Reached
 from omnigraph.engine.tables.loaded import Direction
+from omnigraph.engine.tables.probe import EdgeTable
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints
 
@@ -25,35 +26,25 @@ _SHIFT: Final = 32
 _NODE: Final = (1 << _SHIFT) - 1
 
 
-class Expands(Protocol):
-    """The edges of one type, however they are found."""
-
-    def edges_of(self, direction: Direction, nodes: Ints) -> Hits: ...
-
-    def neighbours(self, direction: Direction, nodes: Ints) -> Reached: ...
-
-    def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How to go from the known end of an edge to the other."""
+    """Expands edges of one type in one direction, or in both."""
 
-    edges: Expands
+    edges: EdgeTable
     direction: Direction
     undirected: bool
     positions: Callable[[Ints], Ints]
-    """Storage positions of the nodes that are found."""
+    """Storage positions of reached nodes."""
     edge_positions: Callable[[Ints], Ints]
     nodes_count: int | None = None
-    """How many nodes there are to be found, where ordinals stay below that."""
+    """The number of nodes at the far end, where ordinals are below it."""
 
     @property
     def _directions(self) -> tuple[Direction, ...]:
         return ("out", "in") if self.undirected else (self.direction,)
 
     def edges_of(self, nodes: Ints) -> Hits:
-        """One hit per stored edge and orientation that fits; an edge to itself fits once."""
+        """One hit per stored edge and matching direction; a self-loop matches once."""
         first = self.edges.edges_of(self._directions[0], nodes)
         if not self.undirected:
             return first
@@ -76,8 +67,8 @@ class Walk:
         return self._sorted(sets.unique(chunked.mapped(_key, origin, node)))
 
     def reach(self, nodes: Ints, low: int, high: int, guard: Guard, *, reverse: bool) -> Reached:
-        """Everything reached in ``low`` to ``high`` hops. ``reverse``: the nodes are the ends of
-        the walks and their starts are found."""
+        """The nodes reached in ``low`` to ``high`` hops. ``reverse``: the given nodes are the ends
+        of the paths, and their starts are found."""
         if (low, high) == (1, 1):
             return self.neighbours(nodes)
         starts = np.arange(len(nodes), dtype=np.int64) << _SHIFT | nodes
@@ -116,19 +107,19 @@ class Walk:
         return self._sorted(sets.unique(chunked.concatenate(found)) if found else starts[:0])
 
     def _allow(self, guard: Guard, visited: int, nodes: Ints) -> None:
-        """Refuse a hop before it finds more than memory is there for."""
+        """Refuse a hop that would exceed the memory limit, before it runs."""
         most = self.nodes_count
         if most is not None and not guard.has_room(visited + len(nodes) * most):
             ways = [self.edges.count(way, nodes, distinct=True) for way in self._directions]
             guard.allow_frame(visited + sum(int(counts.sum()) for counts in ways))
 
-    def _visited(self, starts: Ints) -> _Sorted | _Marked:
+    def _visited(self, starts: Ints) -> _VisitedPairs | _VisitedNodes:
         if len(starts) == 1 and self.nodes_count is not None:
-            return _Marked(starts, self.nodes_count)
-        return _Sorted(starts)
+            return _VisitedNodes(starts, self.nodes_count)
+        return _VisitedPairs(starts)
 
     def _sorted(self, keys: Ints) -> Reached:
-        """Sorted keys as arrays, found nodes in storage order."""
+        """Sorted keys as arrays, reached nodes in storage order."""
         origin = chunked.mapped(lambda part: (part >> _SHIFT).astype(np.int32), keys)
         node = chunked.mapped(_node, keys)
         positions = self.positions(node)
@@ -147,8 +138,8 @@ def _node(keys: Ints) -> Ints:
     return np.asarray((keys & _NODE).astype(np.int32))
 
 
-class _Sorted:
-    """Which nodes were visited, from which start: as a sorted set."""
+class _VisitedPairs:
+    """The visited nodes of every start, as a sorted set of pairs."""
 
     def __init__(self, starts: Ints) -> None:
         self._known = chunked.sort(starts)
@@ -158,15 +149,15 @@ class _Sorted:
         return len(self._known)
 
     def fresh(self, keys: Ints) -> Ints:
-        """Those that were not visited before, once each; they are now."""
+        """The distinct keys that were not visited before; marks them visited."""
         found = sets.without(sets.unique(keys), self._known)
         if len(found):
             self._known = sets.union(self._known, found)
         return found
 
 
-class _Marked:
-    """The same for one start, whose keys are the nodes themselves: as marks on all nodes."""
+class _VisitedNodes:
+    """The visited nodes of a single start, as a mask over all nodes."""
 
     def __init__(self, starts: Ints, nodes_count: int) -> None:
         self._marks = np.zeros(nodes_count, dtype=bool)
@@ -189,7 +180,7 @@ class _Marked:
 
 
 def _of_origins(keys: Ints, loops: Ints) -> Ints:
-    """Those whose origin has an edge to itself: walking backwards, it is the last hop."""
+    """The keys whose origin has a self-loop: in reverse, the loop is the last hop."""
     origins = chunked.mapped(lambda part: part >> _SHIFT, keys)
     mask = sets.among(origins, chunked.sort(loops >> _SHIFT))
     return chunked.compress(mask, keys)[0]

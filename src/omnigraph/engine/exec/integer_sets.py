@@ -1,7 +1,6 @@
-"""Sets of whole numbers as sorted arrays.
+"""Sets of integers as sorted arrays.
 
-numpy's own set functions import a large module on first use (0.1 s of a command's start) and sort
-what is sorted already.
+Unlike numpy's set functions these run in chunks with checkpoints and do not sort again.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from omnigraph.predicates.values import Ints, Mask
 
 
 def unique(numbers: Ints) -> Ints:
-    """Every number once, in order."""
+    """The distinct numbers, sorted."""
     return chunked.unique(numbers)
 
 
@@ -36,5 +35,5 @@ def without(numbers: Ints, known: Ints) -> Ints:
 
 
 def union(first: Ints, second: Ints) -> Ints:
-    """Two sets without common members as one."""
+    """The union of two disjoint sets."""
     return chunked.sort(chunked.concatenate((first, second)))

@@ -1,8 +1,8 @@
-"""Matching: from the steps of a pattern to a frame of its matches.
+"""Pattern matching: executes the steps of a pattern and returns a frame of its matches.
 
-Each step narrows or widens the frame. Variables that nobody asks for any more are dropped on the
-way, and what differed only in them becomes one row with a weight, so that counting paths does not
-mean listing them.
+Each step filters or extends the frame. Variables that are no longer live are dropped, and rows that
+differed only in them collapse into one row with a weight, so that counting paths does not enumerate
+them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Final, Protocol
 import numpy as np
 
 from omnigraph.engine.exec import integer_sets as sets
-from omnigraph.engine.exec.evaluate import Evaluator
+from omnigraph.engine.exec.evaluator import Evaluator
 from omnigraph.engine.exec.expand import Walk
-from omnigraph.engine.exec.frame import ORIGIN, START, Frame, group_rows
+from omnigraph.engine.exec.match_frame import ORIGIN, START, MatchFrame, group_rows
 from omnigraph.engine.exec.profile import Profile
 from omnigraph.engine.exec.scan import scan_nodes
 from omnigraph.engine.limits import Guard
-from omnigraph.engine.plan.join_order import Course
+from omnigraph.engine.plan.join_order import StepOrder
 from omnigraph.engine.tables.adjacency import Adjacency, Reached
-from omnigraph.engine.tables.loaded import CachedEdges, CachedTable, Direction
-from omnigraph.engine.tables.probe import Edges, Nodes, ProbedEdges, ProbedNodes
+from omnigraph.engine.tables.loaded import Direction
+from omnigraph.engine.tables.probe import EdgeTable, EntityTable, NodeTable
 from omnigraph.errors import ResourceLimit
 from omnigraph.lang.query.plan.logical import AntiJoin, Expand, Pattern, PatternVariable
 from omnigraph.lang.query.plan.steps import Connected, Follow, Scan, Step, Where, Without
@@ -32,31 +32,31 @@ from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask
 
 COLLAPSE_ROWS_MIN: Final = 4_096
-"""Smaller frames are not worth the search for equal rows. Not below what a first touch may meet:
-rows keep the order of the steps there."""
+"""Smaller frames are not collapsed: looking for equal rows costs more than it saves. Must not be
+below ``PROBE_ROWS_MAX``, because collapsing changes the order of rows."""
 
 
 class Tables(Protocol):
-    """The types of the snapshot that is read."""
+    """The tables of the snapshot that is read."""
 
-    def nodes(self, name: str) -> Nodes: ...
+    def nodes(self, name: str) -> NodeTable: ...
 
-    def edges(self, name: str) -> Edges: ...
+    def edges(self, name: str) -> EdgeTable: ...
 
     def walk(self, expand: Expand, direction: Direction) -> Walk: ...
 
-    def course(
+    def step_order(
         self,
         pattern: Pattern,
         known: Collection[str],
         restricted: Collection[str],
         needed: Collection[str] = (),
-    ) -> Course: ...
+    ) -> StepOrder: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Matcher:
-    """One execution of one pattern. ``restricted`` limits variables to given entities."""
+class PatternMatcher:
+    """Matches one pattern. ``restricted`` limits variables to given entities."""
 
     tables: Tables
     evaluator: Evaluator
@@ -65,24 +65,26 @@ class Matcher:
     restricted: Mapping[str, Ints] = field(default_factory=dict)
     only_existence: bool = False
 
-    def match(self, pattern: Pattern, needed: Collection[str], start: Frame = START) -> Frame:
+    def match(
+        self, pattern: Pattern, needed: Collection[str], start: MatchFrame = START
+    ) -> MatchFrame:
         """The matches of a pattern that extend ``start``, with the columns ``needed``.
 
-        The evaluator knows the tables of the pattern's variables.
+        The evaluator must have the tables of the pattern's variables.
         """
         frame = start
-        for step, later in self.tables.course(pattern, start.columns, self.restricted, needed):
+        for step, live in self.tables.step_order(pattern, start.columns, self.restricted, needed):
             self.guard.check()
             if self.profile.enabled:
                 with self.profile.step(step, frame, self._access) as done:
-                    frame = self._run(step, frame, later)
+                    frame = self._run(step, frame, live)
                     done(frame)
             else:
-                frame = self._run(step, frame, later)
+                frame = self._run(step, frame, live)
         return frame
 
-    def _inside(self, pattern: Pattern) -> Matcher:
-        """The same with the tables of the pattern's own variables."""
+    def _with_tables_of(self, pattern: Pattern) -> PatternMatcher:
+        """This matcher with the tables of the pattern's own variables."""
         known = self.evaluator.tables
         more = {}
         for item in pattern.variables:
@@ -93,26 +95,26 @@ class Matcher:
             return self
         return replace(self, evaluator=self.evaluator.with_tables(more))
 
-    def _table(self, kind: EntityType) -> Nodes | Edges:
+    def _table(self, kind: EntityType) -> EntityTable:
         return self.tables.nodes(kind.name) if kind.kind == "node" else self.tables.edges(kind.name)
 
-    def _run(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
-        found = self._found(step, frame, later)
-        kept = found.only(later)
+    def _run(self, step: Step, frame: MatchFrame, live: frozenset[str]) -> MatchFrame:
+        found = self._found(step, frame, live)
+        kept = found.only(live)
         if kept.rows >= COLLAPSE_ROWS_MIN and (
-            kept is not found or not later.issuperset(frame.columns)
+            kept is not found or not live.issuperset(frame.columns)
         ):
             kept = kept.collapse()
             if self.only_existence:
-                kept = Frame(kept.rows, kept.columns)
+                kept = MatchFrame(kept.rows, kept.columns)
         return kept
 
-    def _found(self, step: Step, frame: Frame, later: frozenset[str]) -> Frame:
+    def _found(self, step: Step, frame: MatchFrame, live: frozenset[str]) -> MatchFrame:
         match step:
             case Scan():
-                return self._scan(step.variable, frame, later)
+                return self._scan(step.variable, frame, live)
             case Follow():
-                return self._follow(step, frame, later)
+                return self._follow(step, frame, live)
             case Connected():
                 return self._connected(step, frame)
             case Where():
@@ -121,23 +123,23 @@ class Matcher:
                 return frame.keep(~self._extended(step.anti_join, frame))
 
     def _access(self, step: Step) -> str:
-        """How a step finds what it finds, in a word or two."""
+        """The access path of a step, for the profile."""
         match step:
             case Scan():
-                table: object = self.tables.nodes(step.variable.type.name)
-                return "look-up" if isinstance(table, ProbedNodes) else "columns"
+                return self.tables.nodes(step.variable.type.name).access_path
             case Follow() | Connected():
-                table = self.tables.edges(step.expand.edge.name)
-                return "look-up" if isinstance(table, ProbedEdges) else "adjacency"
+                return self.tables.edges(step.expand.edge.name).access_path
             case _:
                 return ""
 
     # Scans
 
-    def _scan(self, variable: PatternVariable, frame: Frame, later: frozenset[str]) -> Frame:
+    def _scan(
+        self, variable: PatternVariable, frame: MatchFrame, live: frozenset[str]
+    ) -> MatchFrame:
         found = self._scanned(variable)
-        if variable.name not in later:
-            return frame.weigh(np.full(frame.rows, found.rows))
+        if variable.name not in live:
+            return frame.multiply(np.full(frame.rows, found.rows))
         if frame is START:
             return found
         self.guard.allow_frame(frame.rows * found.rows)
@@ -145,48 +147,48 @@ class Matcher:
         return frame.take(rows).bind(variable.name, every)
 
     def candidates(self, variable: PatternVariable) -> Ints:
-        """The entities that satisfy everything known about a variable alone."""
+        """The entities that satisfy the predicates of a variable."""
         return self._scanned(variable).columns[variable.name]
 
-    def _scanned(self, variable: PatternVariable) -> Frame:
+    def _scanned(self, variable: PatternVariable) -> MatchFrame:
         table = self.tables.nodes(variable.type.name)
         return scan_nodes(table, variable, self.evaluator, self.restricted.get(variable.name))
 
     def _accepts(self, variable: PatternVariable, ordinals: Ints) -> Mask | None:
-        """Which of these entities satisfy what is known about a variable; None for all."""
+        """Which of these entities satisfy the predicates of a variable; None if all do."""
         allowed = self.restricted.get(variable.name)
         if not variable.predicates and allowed is None:
             return None
         table = self._table(variable.type)
-        if isinstance(table, CachedTable) and len(ordinals) > table.rows:
-            every = self._accepts(variable, table.all)
+        if table.favours_whole_columns(len(ordinals)):
+            every = self._accepts(variable, table.whole().all)
             return None if every is None else chunked.take(every, ordinals)
         mask = np.ones(len(ordinals), dtype=bool)
         if allowed is not None:
             mask &= sets.among(ordinals, allowed)
-        frame = Frame(len(ordinals), {variable.name: ordinals})
+        frame = MatchFrame(len(ordinals), {variable.name: ordinals})
         for condition in variable.predicates:
             mask &= self.evaluator.truth(condition, frame)
         return mask
 
     # Traversals
 
-    def _follow(self, step: Follow, frame: Frame, later: frozenset[str]) -> Frame:
+    def _follow(self, step: Follow, frame: MatchFrame, live: frozenset[str]) -> MatchFrame:
         expand, found = step.expand, step.found
         if expand.is_impossible:
             return self._nothing(frame, step)
         forward = found.name == expand.target
         known = frame.columns[expand.source if forward else expand.target]
         walk = self.tables.walk(expand, "out" if forward else "in")
-        if self._counts_only(step, later):
-            return frame.weigh(self._counts(step, walk, known))
+        if self._counts_only(step, live):
+            return frame.multiply(self._counts(step, walk, known))
         if step.edge is not None:
-            return self._follow_edges(step.edge, found, walk, known, frame.only(later))
+            return self._follow_edges(step.edge, found, walk, known, frame.only(live))
         reached = self._reach(walk, expand, known, reverse=not forward)
         mask = self._accepts(found, reached.node)
         if mask is not None:
             reached = Reached(*chunked.compress(mask, *reached))
-        return frame.only(later).take(reached.origin).bind(found.name, reached.node)
+        return frame.only(live).take(reached.origin).bind(found.name, reached.node)
 
     def _follow_edges(
         self,
@@ -194,9 +196,9 @@ class Matcher:
         found: PatternVariable,
         walk: Walk,
         known: Ints,
-        frame: Frame,
-    ) -> Frame:
-        """``frame``: what of the frame is wanted later."""
+        frame: MatchFrame,
+    ) -> MatchFrame:
+        """``frame``: the frame with its live columns only."""
         self._allow(walk, known)
         hits = walk.edges_of(known)
         origin, node, ordinals = hits
@@ -206,27 +208,26 @@ class Matcher:
                 origin, node, ordinals = chunked.compress(mask, origin, node, ordinals)
         return frame.take(origin).bind(edge.name, ordinals).bind(found.name, node)
 
-    def _counts_only(self, step: Follow, later: frozenset[str]) -> bool:
-        """Whether only the number of neighbours matters."""
+    def _counts_only(self, step: Follow, live: frozenset[str]) -> bool:
+        """Whether only the number of neighbours is needed."""
         return (
-            step.found.name not in later
-            and (step.edge is None or step.edge.name not in later)
+            step.found.name not in live
+            and (step.edge is None or step.edge.name not in live)
             and step.expand.max_hops == 1
             and not step.expand.undirected
         )
 
     def _counts(self, step: Follow, walk: Walk, known: Ints) -> Ints:
-        """How many acceptable neighbours each known node has."""
+        """The number of matching neighbours of each known node."""
         edges, way = walk.edges, walk.direction
         distinct = step.edge is None
         tested = [item for item in (step.found, step.edge) if item is not None]
         if not any(item.predicates or item.name in self.restricted for item in tested):
             return edges.count(way, known, distinct=distinct)
-        if isinstance(edges, CachedEdges):
-            adjacency = edges.adjacency(way, distinct=distinct)
-            if int(adjacency.degrees(known).sum()) > len(adjacency.nodes) // 2:
-                mask = self._accepted(step, adjacency.nodes, adjacency.edges)
-                return adjacency.counts_of(known, mask)
+        adjacency = edges.adjacency(way, distinct=distinct)
+        if adjacency is not None and 2 * adjacency.degrees(known).sum() > len(adjacency.nodes):
+            mask = self._accepted(step, adjacency.nodes, adjacency.edges)
+            return adjacency.counts_of(known, mask)
         if distinct:
             origin, node = edges.neighbours(way, known)
             mask = self._accepted(step, node)
@@ -236,7 +237,7 @@ class Matcher:
         return chunked.bincount(chunked.compress(mask, origin)[0], len(known))
 
     def _accepted(self, step: Follow, nodes: Ints, edges: Ints | None = None) -> Mask:
-        """Which neighbours, and edges to them, satisfy what is known about their variables."""
+        """Which neighbours, and edges to them, satisfy the predicates of their variables."""
         mask = np.ones(len(nodes), dtype=bool)
         for variable, ordinals in ((step.found, nodes), (step.edge, edges)):
             if variable is not None and ordinals is not None:
@@ -260,19 +261,19 @@ class Matcher:
         return by_start.neighbours(place)
 
     def _allow(self, walk: Walk, known: Ints) -> None:
-        """Refuse a step before it makes more rows than memory is there for."""
+        """Refuse a step that would exceed the memory limit, before it runs."""
         edges = walk.edges
-        if isinstance(edges, CachedEdges) and not self.guard.has_room(len(known) * edges.rows):
+        if not self.guard.has_room(edges.expansion_bound(len(known))):
             ways: tuple[Direction, ...] = ("out", "in") if walk.undirected else (walk.direction,)
             counts = (edges.count(way, known, distinct=False).sum() for way in ways)
             self.guard.allow_frame(int(sum(counts)))
 
-    def _nothing(self, frame: Frame, step: Follow) -> Frame:
+    def _nothing(self, frame: MatchFrame, step: Follow) -> MatchFrame:
         none = np.array([], dtype=np.int32)
         empty = frame.take(none).bind(step.found.name, none)
         return empty if step.edge is None else empty.bind(step.edge.name, none)
 
-    def _connected(self, step: Connected, frame: Frame) -> Frame:
+    def _connected(self, step: Connected, frame: MatchFrame) -> MatchFrame:
         expand = step.expand
         source, target = frame.columns[expand.source], frame.columns[expand.target]
         if expand.is_impossible:
@@ -292,11 +293,12 @@ class Matcher:
     def _pairs(self, walk: Walk, expand: Expand, source: Ints, target: Ints) -> Mask:
         """Which sources reach their targets."""
         edges = walk.edges
-        if expand.max_hops == 1 and isinstance(edges, CachedEdges):
-            found = edges.adjacency("out").connected(source, target)
-            if expand.undirected:
-                found |= edges.adjacency("in").connected(source, target)
-            return found
+        if expand.max_hops == 1:
+            ways: tuple[Direction, ...] = ("out", "in") if expand.undirected else ("out",)
+            loaded = [edges.adjacency(way) for way in ways]
+            found = [item.connected(source, target) for item in loaded if item is not None]
+            if found:
+                return np.asarray(np.logical_or.reduce(found))
         starts, place = chunked.unique_codes(source)
         low, high = expand.min_hops, expand.max_hops
         reached = walk.reach(starts, low, high, self.guard, reverse=False)
@@ -305,23 +307,25 @@ class Matcher:
 
     # Negation
 
-    def _extended(self, anti_join: AntiJoin, frame: Frame) -> Mask:
-        """Which rows the pattern has a match for. Asked once for equal rows."""
+    def _extended(self, anti_join: AntiJoin, frame: MatchFrame) -> Mask:
+        """Which rows the pattern has a match for. Evaluated once per distinct binding."""
         shared = [frame.columns[name] for name in anti_join.outer]
         groups, first = group_rows(shared, frame.rows)
         columns = {
             name: chunked.take(column, first)
             for name, column in zip(anti_join.outer, shared, strict=True)
         }
-        outer = Frame(len(first), columns).bind(ORIGIN, np.arange(len(first), dtype=np.int32))
+        outer = MatchFrame(len(first), columns).bind(ORIGIN, np.arange(len(first), dtype=np.int32))
         hit = np.zeros(len(first), dtype=bool)
         for origins in self._origins(anti_join.pattern, outer):
             hit[origins] = True
         return chunked.take(hit, groups)
 
-    def _origins(self, pattern: Pattern, outer: Frame) -> Iterator[Ints]:
-        """The rows that have a match; in halves when all at once would need too much memory."""
-        inner = replace(self, only_existence=True, profile=self.profile.inner())._inside(pattern)
+    def _origins(self, pattern: Pattern, outer: MatchFrame) -> Iterator[Ints]:
+        """The rows that have a match; evaluated in halves when that exceeds the memory limit."""
+        inner = replace(self, only_existence=True, profile=self.profile.inner())._with_tables_of(
+            pattern
+        )
         try:
             found = inner.match(pattern, (), outer).columns[ORIGIN]
         except ResourceLimit:

@@ -1,6 +1,6 @@
-"""What a query really did: rows and time of every step.
+"""Profiling: measured rows and time of every step of an execution.
 
-Off by default and then free. A profile belongs to one execution.
+Off by default and then without cost. A profile belongs to one execution.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omnigraph.engine.exec.frame import Frame
+from omnigraph.engine.exec.match_frame import MatchFrame
 from omnigraph.lang.query.plan.explain import describe_step
 from omnigraph.lang.query.plan.steps import Step
 
 
 @dataclass(frozen=True, slots=True)
 class StepProfile:
-    """One step as it ran. Steps of a negated pattern are one level deeper."""
+    """One measured step. Steps of a negated pattern are one level deeper."""
 
     text: str
     depth: int
     access: str
-    """How entities were found: in memory, or by look-up in the tables."""
+    """How entities were found: columns or adjacency in memory, or a look-up in the table."""
     rows_in: int
     rows_out: int = 0
     time_ms: float = 0.0
@@ -41,6 +41,8 @@ class StepProfile:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
+    """The steps of one execution, measured if ``enabled``."""
+
     enabled: bool = False
     depth: int = 0
     steps: list[StepProfile] = field(default_factory=list)
@@ -51,15 +53,15 @@ class Profile:
 
     @contextmanager
     def step(
-        self, step: Step, frame: Frame, access: Callable[[Step], str]
-    ) -> Iterator[Callable[[Frame], None]]:
-        """Note one step; only asked for when the profile is enabled."""
+        self, step: Step, frame: MatchFrame, access: Callable[[Step], str]
+    ) -> Iterator[Callable[[MatchFrame], None]]:
+        """Measure one step. Called only when the profile is enabled."""
         begun = StepProfile(describe_step(step), self.depth, access(step), frame.rows)
         place = len(self.steps)
         self.steps.append(begun)
         started, rows = time.perf_counter(), 0
 
-        def done(result: Frame) -> None:
+        def done(result: MatchFrame) -> None:
             nonlocal rows
             rows = result.rows
 

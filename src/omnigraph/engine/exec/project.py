@@ -1,7 +1,7 @@
-"""What becomes of the matches: the columns of the answer.
+"""Projection: turns matches into the columns of the result.
 
-Projection, whole entities, and the choice between listing and grouping. Order and limit are applied
-before values are fetched.
+Handles property values, whole entities and grouping. Order and limit are applied before values are
+fetched.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import numpy as np
 
 from omnigraph.engine.exec.aggregate import Grouped, weights_suffice
 from omnigraph.engine.exec.blockwise_aggregate import group
-from omnigraph.engine.exec.evaluate import Evaluator
-from omnigraph.engine.exec.frame import Frame, block_slices
-from omnigraph.engine.exec.sort import Key, SortColumn, Strings, ordered_rows, shortlist
+from omnigraph.engine.exec.evaluator import Evaluator
+from omnigraph.engine.exec.match_frame import MatchFrame, block_slices
+from omnigraph.engine.exec.sort import SortColumn, SortKeys, Strings, ordered_rows, shortlist
 from omnigraph.engine.limits import Guard
 from omnigraph.engine.result import Entities
-from omnigraph.engine.tables.loaded import CachedTable
-from omnigraph.engine.tables.probe import Edges, Nodes
-from omnigraph.lang.query.checked import Column, SortKey
-from omnigraph.lang.query.plan.logical import Group, Project, ReadPlan
+from omnigraph.engine.tables.probe import EntityTable
+from omnigraph.lang.query.checked import ResultColumn, SortKey
+from omnigraph.lang.query.plan.logical import GroupBy, Project, ReadPlan
 from omnigraph.lang.query.typed_expressions import (
     Expression,
     PropertyOf,
@@ -40,7 +39,7 @@ Answer: TypeAlias = Values | Entities
 
 
 def needed_variables(plan: ReadPlan) -> frozenset[str]:
-    """The variables that the output of a plan looks at."""
+    """The variables that the output of a plan reads."""
     names = set(plan.tie_break)
     expressions: list[Expression] = [item.expression for item in plan.columns]
     expressions += [item.expression for item in plan.order]
@@ -48,7 +47,7 @@ def needed_variables(plan: ReadPlan) -> frozenset[str]:
         expressions.append(plan.ranking)
     for item in expressions:
         names |= variables(item)
-    if isinstance(plan.output, Group):
+    if isinstance(plan.output, GroupBy):
         # Counting a variable is counting rows: no entity is missing.
         used = {
             name
@@ -61,42 +60,42 @@ def needed_variables(plan: ReadPlan) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """Turns the matches of one plan into its answer."""
+class Projection:
+    """Turns the matches of one plan into result columns."""
 
     plan: ReadPlan
     evaluator: Evaluator
-    tables: Mapping[str, Nodes | Edges]
+    tables: Mapping[str, EntityTable]
     guard: Guard
     entity_form: EntityForm
 
-    def answer(self, frame: Frame, ranks: SortColumn | None = None) -> list[Answer]:
-        """The columns of the answer. ``ranks`` order the rows before everything else."""
-        if isinstance(self.plan.output, Group):
+    def answer(self, frame: MatchFrame, ranks: SortColumn | None = None) -> list[Answer]:
+        """The columns of the result. ``ranks`` is the first sort key of a ranked query."""
+        if isinstance(self.plan.output, GroupBy):
             return self._grouped(self.plan.output, frame)
         return self._listed(self.plan.output, frame, ranks)
 
     # Listing
 
-    def _listed(self, output: Project, frame: Frame, ranks: SortColumn | None) -> list[Answer]:
+    def _listed(self, output: Project, frame: MatchFrame, ranks: SortColumn | None) -> list[Answer]:
         limit = self.plan.limit
         wanted = frame.matches if limit is None else min(limit, frame.matches)
         self.guard.allow_result(wanted)
         if limit is not None and not self.plan.order and ranks is None:
             frame = _first_matches(frame, limit)
         self.guard.allow_frame(frame.matches)
-        frame = frame.spread()
+        frame = frame.expand_weights()
         if ranks is not None or self.plan.order:
             frame = self._ordered(frame, ranks)
         return [self._column(item, frame) for item in output.columns]
 
-    def _ordered(self, frame: Frame, ranks: SortColumn | None) -> Frame:
+    def _ordered(self, frame: MatchFrame, ranks: SortColumn | None) -> MatchFrame:
         """The rows in order, as many as the limit allows."""
         keys, sorting, limit = [], self._sorting(), self.plan.limit
         if ranks is not None:
             keys = [_known(ranks)]
         elif sorting and limit:
-            origin, chosen = frame.origin()
+            origin, chosen = frame.selection()
             if chosen is not None:
                 rows = shortlist(self._sort_key(sorting[0], origin), origin.rows, limit, chosen)
                 frame = origin.take(chunked.sort(rows))
@@ -107,7 +106,7 @@ class Output:
     def _sorting(self) -> list[SortKey]:
         return [item for item in self.plan.order if not is_constant(item.expression)]
 
-    def _sort_key(self, key: SortKey, frame: Frame) -> Key:
+    def _sort_key(self, key: SortKey, frame: MatchFrame) -> SortKeys:
         expression, descending = key.expression, key.descending
         strings = self._strings(expression)
 
@@ -124,16 +123,13 @@ class Output:
         return of
 
     def _strings(self, expression: Expression) -> Strings | None:
-        """The column of a property that holds strings as they are."""
+        """The whole column of a string property that is not dictionary-encoded."""
         if not isinstance(expression, PropertyOf) or not expression.type.is_string:
             return None
-        table = self.tables[expression.variable]
-        if not isinstance(table, CachedTable):
-            return None
-        column = table.column(expression.property)
-        return None if column.is_numpy else Strings(column)
+        column = self.tables[expression.variable].strings(expression.property)
+        return None if column is None else Strings(column)
 
-    def _column(self, column: Column, frame: Frame) -> Answer:
+    def _column(self, column: ResultColumn, frame: MatchFrame) -> Answer:
         expression = column.expression
         if isinstance(expression, WholeEntity):
             return self._entities(expression.variable, frame.columns[expression.variable])
@@ -152,7 +148,7 @@ class Output:
 
     # Grouping
 
-    def _grouped(self, output: Group, frame: Frame) -> list[Answer]:
+    def _grouped(self, output: GroupBy, frame: MatchFrame) -> list[Answer]:
         counts = [item.expression for item in output.columns if counts_rows(item.expression)]
         if len(counts) == len(output.columns) and self.plan.limit is None:
             self.guard.allow_result(1)
@@ -160,7 +156,7 @@ class Output:
             return [Values(count.type, matches) for count in counts]
         if not weights_suffice(output):
             self.guard.allow_frame(frame.matches)
-            frame = frame.spread()
+            frame = frame.expand_weights()
         grouped = group(output, frame, self.evaluator)
         self.guard.allow_result(min(grouped.rows, self.plan.limit or grouped.rows))
         first = grouped.first
@@ -176,11 +172,11 @@ class Output:
                 columns.append(self._column(item, first))
         return columns
 
-    def _ordered_groups(self, output: Group, grouped: Grouped) -> Ints | None:
+    def _ordered_groups(self, output: GroupBy, grouped: Grouped) -> Ints | None:
         first, limit = grouped.first, self.plan.limit
         if not self.plan.order:
             return None if limit is None else np.arange(min(limit, grouped.rows))
-        keys: list[Key] = []
+        keys: list[SortKeys] = []
         for item in self._sorting():
             value = grouped.of(item.expression)
             if value is not None:
@@ -197,18 +193,18 @@ class Output:
         return ordered_rows(keys, ties, grouped.rows, limit)
 
 
-def _known(column: SortColumn) -> Key:
+def _known(column: SortColumn) -> SortKeys:
     def of(rows: Ints | slice | None, *, rough: bool = False) -> SortColumn:
         return column if rows is None else column.take(rows)
 
     return of
 
 
-def _first_matches(frame: Frame, limit: int) -> Frame:
+def _first_matches(frame: MatchFrame, limit: int) -> MatchFrame:
     """At most this many matches from the start of a frame."""
-    origin, chosen = frame.origin()
+    origin, chosen = frame.selection()
     if chosen is not None:
-        return origin.take(_first_chosen(chosen, limit))
+        return origin.take(_first_selected(chosen, limit))
     if frame.weight is None:
         return frame.take(np.arange(min(limit, frame.rows)))
     before = chunked.mapped(np.subtract, chunked.cumsum(frame.weight), frame.weight)
@@ -217,11 +213,11 @@ def _first_matches(frame: Frame, limit: int) -> Frame:
         return kept
     weight = kept.weight.copy()
     weight[-1] = min(int(weight[-1]), limit - int(weight[:-1].sum()))
-    return Frame(kept.rows, kept.columns, weight)
+    return MatchFrame(kept.rows, kept.columns, weight)
 
 
-def _first_chosen(chosen: Mask, limit: int) -> Ints:
-    """The first places that were chosen, without a look at all of them where that is enough."""
+def _first_selected(chosen: Mask, limit: int) -> Ints:
+    """The first selected positions; stops as soon as there are enough."""
     found: list[Ints] = []
     missing = limit
     for block in block_slices(len(chosen)):

@@ -1,8 +1,8 @@
-"""Ranking: searches that order the rows.
+"""Ranking: queries ordered by a vector search, a text search, or a fusion of both.
 
-The candidates of the searched variable are those that satisfy its own conditions. A vector search
-takes the nearest of them, as many as the limit; a text search takes those that match. Everything
-else in the pattern is applied afterwards and may leave fewer rows.
+The candidates of the searched variable are the entities that satisfy its own predicates. A vector
+search keeps the nearest of them, up to the limit; a text search keeps those that match. The rest of
+the pattern is applied afterwards and may leave fewer rows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from omnigraph.engine.exec import integer_sets as sets
-from omnigraph.engine.exec.evaluate import Evaluator
-from omnigraph.engine.exec.frame import Frame
-from omnigraph.engine.exec.match import Matcher
+from omnigraph.engine.exec.evaluator import Evaluator
+from omnigraph.engine.exec.match import PatternMatcher
+from omnigraph.engine.exec.match_frame import MatchFrame
 from omnigraph.engine.exec.sort import SortColumn, first_rows
 from omnigraph.engine.search.searcher import Searcher
 from omnigraph.errors import InvalidInput
@@ -28,28 +28,32 @@ from omnigraph.predicates.values import Ints, Values
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
+    """Matches a plan whose first sort key is a search."""
+
     plan: ReadPlan
     ranking: Ranking
-    matcher: Matcher
+    matcher: PatternMatcher
     evaluator: Evaluator
-    """With the tables of all variables of the pattern."""
+    """Has the tables of all variables of the pattern."""
     searcher: Searcher
 
-    def match(self, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
-        """The matches of the plan, and what orders them first of all."""
+    def match(self, needed: frozenset[str]) -> tuple[MatchFrame, SortColumn]:
+        """The matches of the plan, and their first sort key."""
         if isinstance(self.ranking, Fusion):
             return self._fused(self.ranking, needed)
         return self._ranked(self.ranking, needed)
 
-    def _ranked(self, ranking: Nearest | Bm25, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
+    def _ranked(
+        self, ranking: Nearest | Bm25, needed: frozenset[str]
+    ) -> tuple[MatchFrame, SortColumn]:
         name = ranking.field.variable
         best = self._best(ranking)
         matcher = replace(self.matcher, restricted={**self.matcher.restricted, name: best})
-        frame = matcher.match(self.plan.pattern, needed | {name}).spread()
+        frame = matcher.match(self.plan.pattern, needed | {name}).expand_weights()
         return frame, self._scores(ranking, frame)
 
     def _best(self, ranking: Nearest | Bm25) -> Ints:
-        """The entities that a search leaves for its variable."""
+        """The entities that a search keeps for its variable."""
         name = ranking.field.variable
         table: Any = self.evaluator.tables[name]
         candidates = self.matcher.candidates(self.plan.pattern.variable(name))
@@ -62,15 +66,15 @@ class Ranker:
         rows = first_rows(keys, [(table, possible)], len(possible), limit)
         return chunked.sort(possible[rows])
 
-    def _scores(self, ranking: Nearest | Bm25, frame: Frame) -> SortColumn:
+    def _scores(self, ranking: Nearest | Bm25, frame: MatchFrame) -> SortColumn:
         value = self.evaluator.value(ranking, frame)
         assert isinstance(value, Values)
         return SortColumn.of(value, descending=isinstance(ranking, Bm25))
 
     # Fusion
 
-    def _fused(self, ranking: Fusion, needed: frozenset[str]) -> tuple[Frame, SortColumn]:
-        """The entities of the first arm's variable, by the sum of their reciprocal ranks."""
+    def _fused(self, ranking: Fusion, needed: frozenset[str]) -> tuple[MatchFrame, SortColumn]:
+        """Reciprocal rank fusion of the entities of the first arm's variable."""
         k = self._k(ranking)
         name = ranking.first.field.variable
         arms = [self._arm(arm, needed | {name}, name) for arm in (ranking.first, ranking.second)]
@@ -97,8 +101,8 @@ class Ranker:
 
     def _arm(
         self, arm: Nearest | Bm25, needed: frozenset[str], name: str
-    ) -> tuple[Frame, list[int]]:
-        """The matches of one arm, and its entities by first appearance."""
+    ) -> tuple[MatchFrame, list[int]]:
+        """The matches of one arm, and its entities in ranked order."""
         frame, scores = self._ranked(arm, needed | {arm.field.variable})
         ties: list[Any] = [
             (self.evaluator.tables[item], frame.columns[item]) for item in self.plan.tie_break
@@ -112,11 +116,11 @@ class Ranker:
     def _k(self, ranking: Fusion) -> float:
         k = self.evaluator.literal(ranking.k).value
         if not isinstance(k, int) or k <= 0:
-            raise InvalidInput("`k` of `rrf` must be greater than zero", details={"k": k})
+            raise InvalidInput("`k` of `rrf` must be a positive integer", details={"k": k})
         return float(k)
 
 
-def _joined(first: Frame, second: Frame) -> Frame:
+def _joined(first: MatchFrame, second: MatchFrame) -> MatchFrame:
     names = first.columns.keys() & second.columns.keys()
     columns = {n: chunked.concatenate((first.columns[n], second.columns[n])) for n in names}
-    return Frame(first.rows + second.rows, columns)
+    return MatchFrame(first.rows + second.rows, columns)

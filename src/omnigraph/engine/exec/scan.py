@@ -1,8 +1,8 @@
-"""Scans: the nodes of a type that satisfy conditions on themselves alone.
+"""Node scans: the nodes of a type that satisfy the predicates of one variable.
 
-An equality on the whole key is a look-up by id. Everything else is tested on columns, on fewer and
-fewer rows. On first touch an equality is pushed down to the table; what comes back is tested again
-here, so that both ways mean the same.
+An equality on the whole key is a look-up by id. Other predicates are evaluated on columns, each on
+the rows that the previous ones left. A probed table gets an equality as a pushed-down filter; its
+rows are tested again here, so that both access paths have the same semantics.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.engine.exec.evaluate import Evaluator
-from omnigraph.engine.exec.frame import BLOCK_ROWS, Chosen, Frame
-from omnigraph.engine.tables.loaded import CachedNodes
-from omnigraph.engine.tables.probe import ProbedNodes, TooWide
+from omnigraph.engine.exec.evaluator import Evaluator
+from omnigraph.engine.exec.match_frame import BLOCK_ROWS, MaskedColumn, MatchFrame
+from omnigraph.engine.tables.probe import NodeTable
 from omnigraph.lang.query.plan.logical import PatternVariable
 from omnigraph.lang.query.typed_expressions import (
     Compare,
@@ -29,21 +28,21 @@ from omnigraph.predicates.table_filter import lookup_filter
 from omnigraph.predicates.values import Ints, Literal, Mask
 
 GATHER_SHARE: Final = 8
-"""When less than one in so many entities is left, only those are looked at from then on."""
-CHOSEN_SHARE: Final = 4
-"""When at least one in so many of all entities is left, they need not be listed."""
+"""When less than 1/8 of the entities are left, the remaining predicates run on those only."""
+MASK_SHARE: Final = 4
+"""When at least 1/4 of all entities are left, the frame keeps the mask (``MaskedColumn``)."""
 _NONE = np.array([], dtype=np.int32)
 
 
 def scan_nodes(
-    table: CachedNodes | ProbedNodes,
+    table: NodeTable,
     variable: PatternVariable,
     evaluator: Evaluator,
     allowed: Ints | None = None,
-) -> Frame:
+) -> MatchFrame:
     """The nodes that satisfy every predicate of a variable, in storage order.
 
-    The evaluator knows the table of the variable already.
+    The evaluator must have the table of the variable.
     """
     if allowed is not None:
         ordinals, predicates = allowed, variable.predicates
@@ -51,46 +50,43 @@ def scan_nodes(
         ordinals, predicates = _start(table, variable, evaluator)
     if len(predicates) > 1:
         predicates = tuple(sorted(predicates, key=_cost))
-    # Testing whole columns is quicker than gathering what is left, until little is.
+    # Evaluating whole columns is faster than gathering the rest, until few rows are left.
     name, rows = variable.name, len(ordinals)
     left: Mask | None = None
     for condition in predicates:
         if not rows:
             break
-        mask = evaluator.truth(condition, Frame(len(ordinals), {name: ordinals}))
+        mask = evaluator.truth(condition, MatchFrame(len(ordinals), {name: ordinals}))
         left = mask if left is None else left & mask
         rows = int(np.count_nonzero(left))
         if rows * GATHER_SHARE < len(ordinals):
             ordinals, left = ordinals[left], None
     if left is None or rows == len(ordinals):
-        return Frame(rows, {name: ordinals})
-    if isinstance(table, CachedNodes) and ordinals is table.all:
-        chosen = Chosen(name, ordinals, left)
-        is_dense = rows > BLOCK_ROWS and rows * CHOSEN_SHARE >= len(ordinals)
-        return Frame(rows, chosen if is_dense else {name: chosen[name]})
-    return Frame(rows, {name: ordinals[left]})
+        return MatchFrame(rows, {name: ordinals})
+    if table.is_all(ordinals):
+        chosen = MaskedColumn(name, ordinals, left)
+        is_dense = rows > BLOCK_ROWS and rows * MASK_SHARE >= len(ordinals)
+        return MatchFrame(rows, chosen if is_dense else {name: chosen[name]})
+    return MatchFrame(rows, {name: ordinals[left]})
 
 
 def _start(
-    table: CachedNodes | ProbedNodes, variable: PatternVariable, evaluator: Evaluator
+    table: NodeTable, variable: PatternVariable, evaluator: Evaluator
 ) -> tuple[Ints, tuple[Expression, ...]]:
-    """The nodes to look at, and the conditions that are still to be tested."""
-    assert isinstance(table.kind, NodeType)
+    """The candidates, and the predicates that are still to be evaluated."""
+    kind = table.kind
+    assert isinstance(kind, NodeType)
     found = _by_key(table, variable, evaluator)
     if found is not None:
         return found
-    if isinstance(table, CachedNodes):
-        return table.all, variable.predicates
-    condition = pushed_down(table.kind, variable.predicates, evaluator)
-    if condition is None:
-        raise TooWide
-    return table.fetch(condition)[0], variable.predicates
+    predicates = variable.predicates
+    return table.candidates(lambda: pushed_down(kind, predicates, evaluator)), predicates
 
 
 def _by_key(
-    table: CachedNodes | ProbedNodes, variable: PatternVariable, evaluator: Evaluator
+    table: NodeTable, variable: PatternVariable, evaluator: Evaluator
 ) -> tuple[Ints, tuple[Expression, ...]] | None:
-    """The node that an equality on a string key names: its id is the key."""
+    """The node that an equality on a string key selects: its id is the key."""
     kind = table.kind
     assert isinstance(kind, NodeType)
     named = names_key(kind, variable.predicates)
@@ -102,7 +98,7 @@ def _by_key(
 
 
 def names_key(kind: NodeType, predicates: Sequence[Expression]) -> Compare | None:
-    """The condition that names a node by its key, where the key is one string."""
+    """The equality that selects a node by its key, where the key is one string."""
     key = kind.key_columns
     if len(key) != 1 or not kind.properties[key[0]].type.is_string:
         return None
@@ -123,7 +119,7 @@ def _is_equality(condition: Expression, name: str) -> bool:
 
 
 def has_lookup(kind: NodeType, predicates: Sequence[Expression]) -> bool:
-    """Whether conditions name at most a few nodes, and an index can tell which."""
+    """Whether an equality on a unique or indexed property can be answered by an index."""
     unique = {columns[0] for columns in (*kind.unique, *kind.indexes) if len(columns) == 1}
     unique |= set(kind.key_properties[:1]) if len(kind.key_properties) == 1 else set()
     return any(
@@ -140,7 +136,7 @@ def has_lookup(kind: NodeType, predicates: Sequence[Expression]) -> bool:
 def pushed_down(
     kind: NodeType, predicates: Sequence[Expression], evaluator: Evaluator
 ) -> str | None:
-    """A condition in the words of the table that is true at least where the predicates are."""
+    """A filter for the table that keeps at least the rows that satisfy the predicates."""
     for name, declared in kind.properties.items():
         for literal in _equalities(name, predicates, evaluator):
             found = lookup_filter(name, declared.type, "=", literal.value)
@@ -158,7 +154,7 @@ def _equalities(name: str, predicates: Sequence[Expression], evaluator: Evaluato
 
 
 def _cost(condition: Expression) -> int:
-    """Cheap conditions first: numbers, then strings, then searches."""
+    """Relative cost of a predicate: numbers, then strings, then searches."""
     if isinstance(condition, TextMatch):
         return 3
     if isinstance(condition, Compare) and isinstance(condition.left, PropertyOf):

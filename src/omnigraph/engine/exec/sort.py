@@ -1,7 +1,7 @@
-"""Order: a total one, and only as much of it as the limit asks for.
+"""Sorting: a total order of rows, with top-k selection where there is a limit.
 
-Nulls are smaller than every value. Rows with equal keys are ordered by the ids of their entities;
-ids are fetched only for rows that need them.
+Nulls sort before every value. Ties are broken by the ids of the entities, which are fetched only
+for tied rows.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.exec.frame import BLOCK_ROWS, block_slices, first_rows_of
+from omnigraph.engine.exec.match_frame import BLOCK_ROWS, block_slices, first_rows_of
 from omnigraph.model.checkpoint import checkpoint
 from omnigraph.predicates import chunked
-from omnigraph.predicates.values import Ints, Mask, Values, Words
+from omnigraph.predicates.values import Ints, Mask, StringDictionary, Values
 
 PARTITION_ROWS_MIN: Final = 1_024
-"""Fewer rows are sorted at once."""
+"""Fewer rows are sorted without a top-k selection."""
 RANKED_MAX: Final = 1 << 16
-"""So many strings are ranked at once."""
+"""Strings that are ranked in one Arrow call."""
 LISTS_ROWS: Final = 1 << 14
-"""So many lists are looked at between two checkpoints."""
-_BEGINNING: Final = 8
-"""As many bytes of a string as a number has."""
+"""Lists that are processed between two checkpoints."""
+_PREFIX_BYTES: Final = 8
+"""Bytes of a string prefix that fit into one 64-bit integer."""
 
 
 class HasIds(Protocol):
@@ -37,9 +37,9 @@ class HasIds(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """Numbers that sort ascending like the rows should; ``present`` False sorts first or last.
+    """A numeric sort key, ascending; nulls (``present`` False) come first, or last.
 
-    If it is not ``exact``, different values may have the same number.
+    If it is not ``exact``, different values may have equal keys.
     """
 
     data: Ints
@@ -61,7 +61,7 @@ class SortColumn:
         return cls(data, present, descending)
 
     def levels(self) -> list[Ints]:
-        """Arrays to sort by, the most significant first."""
+        """The arrays to sort by, most significant first."""
         if self.present is None:
             return [self.data]
         zero = self.data.dtype.type(0)
@@ -72,7 +72,7 @@ class SortColumn:
 
     @property
     def has_nan(self) -> bool:
-        """Whether some numbers are none, and equal to nothing."""
+        """Whether there is a NaN, which is equal to nothing."""
         return self.data.dtype.kind == "f" and bool(np.isnan(self.data).any())
 
     def take(self, rows: Ints | slice) -> SortColumn:
@@ -85,12 +85,12 @@ class SortColumn:
 
 @dataclass(frozen=True)
 class Strings:
-    """A column of strings, of which some are compared by their beginnings."""
+    """A column of strings that can be compared roughly, by prefix."""
 
     column: Values
 
     def rough(self, rows: Ints, *, descending: bool) -> SortColumn:
-        data = string_beginnings(self.column.data, rows)
+        data = string_prefixes(self.column.data, rows)
         present = None if self._valid is None else self._valid[rows]
         return SortColumn(~data if descending else data, present, descending, exact=False)
 
@@ -99,14 +99,14 @@ class Strings:
         return self.column.is_valid()
 
 
-class Key(Protocol):
-    """What to sort by: for some rows, or for all. ``rough``: it need not be exact."""
+class SortKeys(Protocol):
+    """Computes a sort key for some rows, or for all. ``rough``: it need not be exact."""
 
     def __call__(self, rows: Ints | slice | None, *, rough: bool = False) -> SortColumn: ...
 
 
 def string_ranks(array: pa.Array) -> Ints:
-    """Numbers that compare like strings do by their bytes; equal strings have equal numbers."""
+    """Dense ranks of strings in byte order; equal strings have equal ranks."""
     if len(array) > RANKED_MAX:
         return _ranks_by_parts(array)
     ranks = pc.rank(array, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
@@ -114,19 +114,19 @@ def string_ranks(array: pa.Array) -> Ints:
 
 
 def _ranks_by_parts(array: pa.Array) -> Ints:
-    """The same for many strings: by their first bytes, and where those are equal by the next."""
+    """Ranks of many strings: a radix sort by 8-byte pieces, continued where pieces are equal."""
     valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
     ranks = valid.astype(np.int64)
     open_, skipped = chunked.nonzero(valid), 0
     while len(open_):
         checkpoint()
-        letters = chunked.mapped(partial(string_beginnings, array, skipped=skipped), open_)
+        letters = chunked.mapped(partial(string_prefixes, array, skipped=skipped), open_)
         sizes = chunked.mapped(partial(_sizes, array, skipped), open_)
         known = chunked.take(ranks, open_)
         order = chunked.order((known, letters, sizes))
         columns = [chunked.take(column, order) for column in (known, letters, sizes)]
         first = _different(columns)
-        # The rank of the first of its equals: those that differ later find room below the next.
+        # The rank of the first equal string, which leaves room for those that differ later.
         starts = chunked.nonzero(first)
         place = chunked.mapped(lambda part: part - 1, chunked.cumsum(first))
         begins = chunked.nonzero(_different(columns[:1]))
@@ -137,21 +137,21 @@ def _ranks_by_parts(array: pa.Array) -> Ints:
         ends = chunked.concatenate((starts[1:], np.array([len(order)])))
         left = chunked.take(columns[2], starts)
         going_on = chunked.mapped(
-            lambda start, end, size: (end - start > 1) & (size > _BEGINNING), starts, ends, left
+            lambda start, end, size: (end - start > 1) & (size > _PREFIX_BYTES), starts, ends, left
         )
         going_on = chunked.take(going_on, place)
-        open_, skipped = chunked.compress(going_on, open_)[0], skipped + _BEGINNING
+        open_, skipped = chunked.compress(going_on, open_)[0], skipped + _PREFIX_BYTES
     return ranks
 
 
 def _sizes(array: pa.Array, skipped: int, rows: Ints) -> Ints:
-    """How many bytes of strings are left, as far as they fit into one number and one more."""
+    """The remaining bytes of strings, capped at one more than a prefix holds."""
     starts, stops = _bounds(array, rows)
-    return np.asarray(np.clip(stops - starts - skipped, 0, _BEGINNING + 1))
+    return np.asarray(np.clip(stops - starts - skipped, 0, _PREFIX_BYTES + 1))
 
 
 def _different(columns: Sequence[Ints]) -> Mask:
-    """Where rows differ from the row before."""
+    """Where a row differs from the row before."""
 
     def differ(*pairs: Ints) -> Ints:
         half = len(pairs) // 2
@@ -165,38 +165,38 @@ def _different(columns: Sequence[Ints]) -> Mask:
 
 
 def _bounds(array: pa.Array, rows: Ints) -> tuple[Ints, Ints]:
-    """Where the bytes of some strings begin and end."""
+    """The byte offsets at which some strings start and end."""
     wide = pa.types.is_large_string(array.type)
     every = np.frombuffer(array.buffers()[1], dtype=np.int64 if wide else np.int32)[array.offset :]
     return every.take(rows).astype(np.int64), every.take(rows + 1).astype(np.int64)
 
 
-def string_beginnings(array: pa.Array, rows: Ints, *, skipped: int = 0) -> Ints:
-    """The first bytes of some strings as numbers that never compare the other way than they do;
-    ``skipped``: the bytes after so many.
+def string_prefixes(array: pa.Array, rows: Ints, *, skipped: int = 0) -> Ints:
+    """The 8-byte prefixes of some strings as big-endian integers, in an order consistent with the
+    strings. ``skipped``: bytes to skip first.
     """
     texts = array.buffers()[2]
     starts, stops = _bounds(array, rows)
     starts = np.minimum(starts + skipped, stops)
     letters = memoryview(b"" if texts is None else texts)
-    if len(letters) < _BEGINNING:
-        letters = memoryview(letters.tobytes().ljust(_BEGINNING, b"\0"))
-    # The bytes from every place on as one number; a string near the end begins within the last.
-    count = len(letters) - _BEGINNING + 1
+    if len(letters) < _PREFIX_BYTES:
+        letters = memoryview(letters.tobytes().ljust(_PREFIX_BYTES, b"\0"))
+    # A view with one integer per byte offset; a string near the end starts within the last one.
+    count = len(letters) - _PREFIX_BYTES + 1
     numbers = np.ndarray(count, dtype=">u8", buffer=letters, strides=(1,))
     places = np.minimum(starts, count - 1)
     found = numbers[places].astype(np.uint64) << _bits(starts - places)
-    unused = _bits(_BEGINNING - np.minimum(stops - starts, _BEGINNING))
+    unused = _bits(_PREFIX_BYTES - np.minimum(stops - starts, _PREFIX_BYTES))
     return np.asarray(found >> unused << unused)
 
 
 def _bits(count: Ints) -> Ints:
-    """The bits in so many bytes; numpy shifts by as many as there are, and nothing is left."""
+    """Bytes as bits to shift by; numpy shifts by 64 bits to zero."""
     return (8 * count).astype(np.uint64)
 
 
-def as_words(values: Values) -> Values:
-    """Strings as numbers into a sorted list of them: for a column that is gathered many times."""
+def dictionary_encoded(values: Values) -> Values:
+    """Dictionary-encode strings with a sorted dictionary, for a column that is gathered often."""
     if values.is_numpy:
         return values
     unique, codes = chunked.unique_codes(string_ranks(values.data))
@@ -204,11 +204,11 @@ def as_words(values: Values) -> Values:
     missing = int(values.data.null_count > 0)  # null has the smallest rank
     words = values.data.take(pa.array(first[missing:])).cast(pa.string())
     places = chunked.mapped(lambda part: (part - missing).astype(np.int32), codes)
-    return Values(values.type, places, None, Words(words))
+    return Values(values.type, places, None, StringDictionary(words))
 
 
 def list_ranks(values: Values) -> Ints:
-    """Numbers that compare like lists do item by item; only ties between groups need them."""
+    """Dense ranks of lists, compared item by item; needed for ties between groups only."""
     items: list[tuple[Any, ...]] = []
     runs: list[list[tuple[Any, ...]]] = []
     for part in chunked.chunks(len(values), LISTS_ROWS):
@@ -235,7 +235,7 @@ def first_rows(
     rows: int,
     limit: int | None,
 ) -> Ints:
-    """The rows in order, as many as the limit allows."""
+    """The rows in sorted order, up to the limit."""
     limit = rows if limit is None else min(limit, rows)
     if limit == 0:
         return np.array([], dtype=np.int64)
@@ -245,9 +245,9 @@ def first_rows(
 
 
 def ordered_rows(
-    keys: Sequence[Key], ties: Sequence[tuple[HasIds, Ints]], rows: int, limit: int | None
+    keys: Sequence[SortKeys], ties: Sequence[tuple[HasIds, Ints]], rows: int, limit: int | None
 ) -> Ints:
-    """The same, with keys that are computed only for rows that can be among the first."""
+    """The same, with exact keys computed only for rows that can be within the limit."""
     if not keys or not limit or limit >= rows or rows < PARTITION_ROWS_MIN:
         return first_rows([key(None) for key in keys], ties, rows, limit)
     chosen = _among_the_first(keys, rows, limit)
@@ -256,9 +256,10 @@ def ordered_rows(
     return np.asarray(chosen[found])
 
 
-def shortlist(key: Key, rows: int, limit: int, chosen: Mask | None = None) -> Ints:
-    """Rows with all of those that can be among the first by this key, found block by block: of
-    those that were chosen, where some were.
+def shortlist(key: SortKeys, rows: int, limit: int, chosen: Mask | None = None) -> Ints:
+    """A superset of the first ``limit`` rows by this key, found block by block.
+
+    ``chosen``: a mask of the rows to consider.
     """
     found: list[Ints] = []
     for block in block_slices(rows):
@@ -270,8 +271,8 @@ def shortlist(key: Key, rows: int, limit: int, chosen: Mask | None = None) -> In
     return chunked.concatenate(found)
 
 
-def _among_the_first(keys: Sequence[Key], rows: int, limit: int) -> Ints:
-    """Rows with all of those that can be among the first, in their order."""
+def _among_the_first(keys: Sequence[SortKeys], rows: int, limit: int) -> Ints:
+    """A superset of the first ``limit`` rows, in row order."""
     left = shortlist(keys[0], rows, limit) if rows > BLOCK_ROWS else None
     found: list[Ints] = []
     for key in keys:
@@ -288,7 +289,7 @@ def _among_the_first(keys: Sequence[Key], rows: int, limit: int) -> Ints:
 
 
 def _cut(column: SortColumn, limit: int) -> tuple[Ints, Ints]:
-    """The places of the first values, and of those that are equal to the last of them."""
+    """The positions of the first ``limit`` values, and of those equal to the last of them."""
     places = np.arange(0)
     left: Ints | None = None
     for level in column.levels():
@@ -299,7 +300,7 @@ def _cut(column: SortColumn, limit: int) -> tuple[Ints, Ints]:
         equal = _places(data, np.equal, last)
         if len(equal) < limit:
             last = _smallest(data, limit)
-            if last != last:  # not a number is equal to nothing
+            if last != last:  # NaN is equal to nothing
                 break
             below, equal = _places(data, np.less, last), _places(data, np.equal, last)
             places = np.concatenate([places, below if left is None else left[below]])
@@ -313,27 +314,27 @@ def _places(data: Ints, compare: Any, value: Any) -> Ints:
 
 
 def _smallest(data: Ints, count: int) -> Any:
-    """The last of the smallest ``count`` numbers."""
+    """The ``count``-th smallest number."""
     if len(data) <= chunked.LONG_ROWS:
         return np.partition(data, count - 1)[count - 1]
     return chunked.sort(data)[count - 1]
 
 
 def _cut_chosen(column: SortColumn, limit: int, chosen: Mask) -> Ints:
-    """The places of the first chosen values, and of those that are equal to the last of them."""
+    """The same for the values that a mask selects."""
     kind = column.data.dtype
     if column.present is not None or kind.kind not in "iu":
         every = np.flatnonzero(chosen)
         return np.asarray(every[np.concatenate(_cut(column.take(every), limit))])
-    # Nothing comes after the largest number, and the one after that is the smallest. Much quicker
-    # than to gather what was chosen.
+    # Values that are not selected become the largest integer; adding 1 for selected ones wraps to
+    # the smallest, which ``maximum`` ignores. Much faster than gathering the selected values.
     others = chosen.astype(kind) + kind.type(np.iinfo(kind).max)
     places = np.concatenate(_cut(SortColumn(np.maximum(column.data, others)), limit))
     return np.asarray(places[chosen[places]])
 
 
 def _id_ranks(table: HasIds, ordinals: Ints) -> Ints:
-    """Numbers that compare like the ids of entities; those that repeat are ranked once."""
+    """Ranks of the ids of entities; repeated entities are ranked once."""
     count = int(ordinals.max()) + 1 if len(ordinals) else 0
     if count >= len(ordinals):
         return string_ranks(table.ids(ordinals))
@@ -343,7 +344,7 @@ def _id_ranks(table: HasIds, ordinals: Ints) -> Ints:
 def _break_ties(
     order: Ints, levels: Sequence[Ints], ties: Sequence[tuple[HasIds, Ints]], limit: int
 ) -> Ints:
-    """Put rows with equal keys in the order of their ids."""
+    """Order rows with equal keys by the ids of their entities."""
     if not ties or len(order) < 2:
         return order
     same = np.ones(len(order) - 1, dtype=bool)

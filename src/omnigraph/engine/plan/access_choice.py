@@ -1,14 +1,13 @@
-"""Choice of access: which types are loaded and which only looked up, and why.
+"""Access choice: which types are loaded into memory, which are probed through an index, and why.
 
-What is in memory is used. What is not, and is large, is looked up in the tables for the first few
-queries that ask for little of it, and loaded when it keeps being asked for. The reasons are what
-``explain`` shows; the answer of a query never depends on the choice.
+Types in memory are used as they are. A large type that is not in memory is probed by the first few
+selective queries and loaded when queries keep coming. ``explain`` shows the reasons; the result
+of a query never depends on the choice.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -16,51 +15,50 @@ from typing import Final, Literal
 from omnigraph.engine.exec.scan import has_lookup
 from omnigraph.engine.plan.join_order import Rows, order_steps
 from omnigraph.engine.tables.access import SnapshotTables, TypeUse
-from omnigraph.engine.tables.loaded import CachedNodes
 from omnigraph.lang.query.plan.logical import Pattern, ReadPlan
 from omnigraph.lang.query.plan.steps import Scan
+from omnigraph.model.lru import LruCache
 
 Access = Literal["auto", "cache", "probe"]
 
 SMALL_ROWS_MAX: Final = 5_000
-"""A type of so few entities is loaded at once: that takes as long as looking one up."""
-TOUCHES_MAX: Final = 2
-"""A version that was looked up this often is loaded the next time."""
-TOUCHED_MAX: Final = 4_096
-"""Versions whose touches are remembered."""
+"""A type with at most this many entities is always loaded: that takes as long as one look-up."""
+PROBES_BEFORE_LOAD: Final = 2
+"""A table version that was probed this often is loaded the next time."""
+PROBE_COUNTS_MAX: Final = 4_096
+"""Table versions whose probes are counted."""
 
 IN_MEMORY: Final = "in memory"
 SMALL: Final = "small enough to be loaded at once"
-NAMED: Final = "not in memory, and the query names where to start"
-NOT_NAMED: Final = "not in memory, and no index names the few entities to start from"
-OFTEN: Final = "looked up often enough that loading it pays"
-ASKED: Final = "asked for by the caller"
+NAMED: Final = "not in memory, and the query starts at an index lookup"
+NOT_NAMED: Final = "not in memory, and the query does not start at an index lookup"
+OFTEN: Final = "probed often enough that it is loaded"
+ASKED: Final = "requested by the caller"
+NOT_PROBED: Final = "loaded, because the query does not start at an index lookup"
 
 
-class Touches:
-    """How often versions were looked up without being loaded. Thread-safe and bounded."""
+class ProbeCounts:
+    """How often table versions were probed without being loaded. Thread-safe and bounded."""
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[object, int] = OrderedDict()
+        self._counts: LruCache[str, int] = LruCache(PROBE_COUNTS_MAX)
         self._lock = threading.Lock()
 
-    def add(self, key: object) -> int:
-        """Note a touch; returns how many there were before."""
+    def add(self, key: str) -> int:
+        """Count a probe; returns how many there were before."""
         with self._lock:
-            before = self._counts.pop(key, 0)
-            self._counts[key] = before + 1
-            while len(self._counts) > TOUCHED_MAX:
-                self._counts.popitem(last=False)
+            before = self._counts.get(key) or 0
+            self._counts.put(key, before + 1)
             return before
 
-    def seen(self, key: object) -> int:
-        """How many touches there were."""
-        return self._counts.get(key, 0)
+    def seen(self, key: str) -> int:
+        """How many probes there were."""
+        return self._counts.get(key) or 0
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The types that are looked up instead of loaded, and the reason for every type."""
+    """The types that are probed instead of loaded, and the reason for every type."""
 
     probed: frozenset[str]
     reasons: Mapping[str, str]
@@ -71,14 +69,16 @@ def choose_access(
     plan: ReadPlan,
     use: TypeUse,
     access: Access,
-    touches: Touches,
+    probe_counts: ProbeCounts,
     *,
-    note: bool = True,
+    record: bool = True,
 ) -> Choice:
-    """How an execution reaches each type. ``note``: it takes place and counts as a touch."""
-    if access == "cache" or (access == "probe" and not starts_at_lookup(plan, tables)):
+    """The access path of each type. ``record``: the query runs, so its probes are counted."""
+    if access == "cache":
         return Choice(frozenset(), dict.fromkeys(use, ASKED))
     if access == "probe":
+        if not starts_at_lookup(plan, tables):
+            return Choice(frozenset(), dict.fromkeys(use, NOT_PROBED))
         probed = frozenset(use) | _ends(tables, use)
         return Choice(probed, dict.fromkeys(probed, ASKED))
     cold = [key for key in sorted(use) if _is_cold(tables, key, use[key])]
@@ -87,20 +87,20 @@ def choose_access(
         return Choice(frozenset(), reasons)
     if not starts_at_lookup(plan, tables):
         return Choice(frozenset(), reasons | dict.fromkeys(cold, NOT_NAMED))
-    count = touches.add if note else touches.seen
-    if max([count(tables.key(key)) for key in cold]) >= TOUCHES_MAX:
+    count = probe_counts.add if record else probe_counts.seen
+    if max([count(tables.key(key)) for key in cold]) >= PROBES_BEFORE_LOAD:
         return Choice(frozenset(), reasons | dict.fromkeys(cold, OFTEN))
     if any(key.startswith("node:") for key in cold):
-        # Edges in memory speak of ordinals that looked-up nodes do not have.
+        # The adjacency in memory refers to ordinals that probed nodes do not have.
         cold += [key for key in use if key.startswith("edge:")]
     return Choice(frozenset(cold), reasons | dict.fromkeys(cold, NAMED))
 
 
 def starts_at_lookup(plan: ReadPlan, tables: SnapshotTables) -> bool:
-    """Whether a plan begins with nodes that an index can name, and only follows edges on."""
+    """Whether every scan of a plan can use an index, so that the rest only follows edges."""
     if plan.ranking is not None:
         return False
-    course = tables.course(plan.pattern, (), ())
+    course = tables.step_order(plan.pattern, (), ())
     scans = [step for step, _ in course if isinstance(step, Scan)]
     if not all(
         has_lookup(tables.schema.nodes[item.variable.type.name], item.variable.predicates)
@@ -125,12 +125,6 @@ def _ends(tables: SnapshotTables, use: TypeUse) -> frozenset[str]:
 
 
 def _is_cold(tables: SnapshotTables, key: str, columns: Collection[str]) -> bool:
-    """Whether something large would have to be loaded."""
+    """Whether something large would have to be loaded first."""
     table = tables.table(key)
-    if table.rows <= SMALL_ROWS_MAX:
-        return False
-    if isinstance(table, CachedNodes):
-        return not table.has_columns(("id", *columns))
-    if not table.has_columns(columns):
-        return True
-    return not (table.has_adjacency("out") or table.has_adjacency("in"))
+    return table.rows > SMALL_ROWS_MAX and not table.is_resident(columns)

@@ -1,6 +1,6 @@
-"""Explain: the order of evaluation on one snapshot, with estimates, access paths and reasons.
+"""Explain: the steps of a query on one snapshot, with estimates, access paths and reasons.
 
-Nothing is executed and nothing is loaded. Estimates come from what ordered the steps.
+Nothing is executed and nothing is loaded. The estimates are those of the join ordering.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omnigraph.engine.exec.frame import ORIGIN
+from omnigraph.engine.exec.match_frame import ORIGIN
 from omnigraph.engine.exec.scan import names_key
 from omnigraph.engine.plan.access_choice import Choice
 from omnigraph.engine.plan.join_order import (
@@ -19,7 +19,6 @@ from omnigraph.engine.plan.join_order import (
     selectivity,
 )
 from omnigraph.engine.tables.access import SnapshotTables
-from omnigraph.engine.tables.loaded import CachedEdges
 from omnigraph.lang.query.plan.explain import describe_answer, describe_step
 from omnigraph.lang.query.plan.logical import Pattern, PatternVariable, ReadPlan
 from omnigraph.lang.query.plan.steps import Connected, Follow, Scan, Step, Where, Without
@@ -29,13 +28,13 @@ _HEADS: Final = ("rows", "access", "step", "why")
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedStep:
-    """One step. Steps of a negated pattern are one level deeper."""
+class ExplainedStep:
+    """One step of a plan. Steps of a negated pattern are one level deeper."""
 
     text: str
     depth: int
     rows: float
-    """How many rows are expected after it."""
+    """The estimated number of rows after the step."""
     access: str
     why: str
 
@@ -53,7 +52,7 @@ class PlannedStep:
 class Explanation:
     query_name: str
     commit_id: str
-    steps: tuple[PlannedStep, ...]
+    steps: tuple[ExplainedStep, ...]
     answer: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -76,7 +75,7 @@ class Explanation:
         return [f"query {self.query_name}", *table, *self.answer]
 
     @staticmethod
-    def _cells(step: PlannedStep) -> tuple[str, str, str, str]:
+    def _cells(step: ExplainedStep) -> tuple[str, str, str, str]:
         rows = f"{step.rows:.0f}" if step.rows >= 1 or not step.rows else "<1"
         return rows, step.access, "  " * step.depth + step.text, step.why
 
@@ -84,7 +83,7 @@ class Explanation:
 def explain_read(
     tables: SnapshotTables, plan: ReadPlan, needed: frozenset[str], choice: Choice
 ) -> Explanation:
-    """What a query would do on these tables."""
+    """The plan of a query on these tables."""
     searched: tuple[str, ...] = ()
     if plan.ranking is not None:
         first = plan.ranking.first if isinstance(plan.ranking, Fusion) else plan.ranking
@@ -100,7 +99,7 @@ class _Planner:
     tables: SnapshotTables
     choice: Choice
     searched: tuple[str, ...]
-    """The variable that a search restricts to its best."""
+    """The variable that a search restricts to its best matches."""
 
     def steps(
         self,
@@ -110,12 +109,12 @@ class _Planner:
         outer: Mapping[str, EntityType],
         rows: float,
         depth: int,
-    ) -> Iterator[PlannedStep]:
+    ) -> Iterator[ExplainedStep]:
         kinds = {**outer, **{item.name: item.type for item in pattern.variables}}
-        for step, _ in self.tables.course(pattern, known, self.searched, needed):
+        for step, _ in self.tables.step_order(pattern, known, self.searched, needed):
             rows = self._rows_after(step, rows, kinds)
             access, why = self._access(step)
-            yield PlannedStep(describe_step(step).strip(), depth, rows, access, why)
+            yield ExplainedStep(describe_step(step).strip(), depth, rows, access, why)
             if isinstance(step, Without):
                 inner, shared = step.anti_join.pattern, (*step.anti_join.outer, ORIGIN)
                 yield from self.steps(inner, shared, (), kinds, rows, depth + 1)
@@ -146,7 +145,7 @@ class _Planner:
         return names_key(kind, variable.predicates) is not None
 
     def _access(self, step: Step) -> tuple[str, str]:
-        """How a step would find what it finds, and why so."""
+        """The access path of a step, and the reason for it."""
         match step:
             case Scan():
                 key = step.variable.type.key
@@ -158,8 +157,7 @@ class _Planner:
                 key = step.expand.edge.key
                 if key in self.choice.probed:
                     return "index look-up", self._why(key)
-                edges = self.tables.table(key)
-                assert isinstance(edges, CachedEdges)
+                edges = self.tables.edges(step.expand.edge.name)
                 forward = isinstance(step, Connected) or step.found.name == step.expand.target
                 held = edges.has_adjacency("out" if forward else "in")
                 return "adjacency" if held else "adjacency, made first", self._why(key)

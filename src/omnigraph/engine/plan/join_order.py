@@ -1,8 +1,8 @@
-"""The order of evaluation: where to start, and which edge to follow next.
+"""Join ordering: which variable to scan first, and which edge to expand next.
 
-Chosen from what the manifest knows: how many entities each type has. So the order does not depend
-on what happens to be in memory, and neither does the order of rows. Estimates may be wrong; the
-answer never is.
+Greedy, on cardinality estimates from the row counts in the manifest. The order therefore does not
+depend on what is in memory, and neither does the order of rows. Estimates may be wrong; the result
+never is.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from omnigraph.lang.query.typed_expressions import (
 )
 
 Rows = Callable[[EntityType], int]
-Course: TypeAlias = tuple[tuple[Step, frozenset[str]], ...]
-"""The steps in order, each with the variables that something after it still looks at."""
+StepOrder: TypeAlias = tuple[tuple[Step, frozenset[str]], ...]
+"""The steps in order, each with its live variables: those that a later step still reads."""
 
 EQUAL_SHARE: Final = 0.01
-"""How much of a type is left by a condition, roughly."""
+"""Assumed selectivity of conditions, as shares of a type."""
 RANGE_SHARE: Final = 0.3
 TEXT_SHARE: Final = 0.05
 OTHER_SHARE: Final = 0.9
 HOPS_COUNTED_MAX: Final = 4
-"""Beyond this many hops an estimate of what is reached says nothing."""
+"""Hops that count for the estimate of a variable-length path; more would make it meaningless."""
 
 
 def selectivity(condition: Expression) -> float:
-    """The share of entities that a condition leaves, as a guess."""
+    """The estimated selectivity of a condition."""
     if isinstance(condition, TextMatch):
         return 1 - TEXT_SHARE if condition.negated else TEXT_SHARE
     if isinstance(condition, Compare):
@@ -49,7 +49,7 @@ def selectivity(condition: Expression) -> float:
 
 
 def estimate_scan(variable: PatternVariable, rows: Rows, restricted: Collection[str] = ()) -> float:
-    """How many entities satisfy what is known about a variable alone."""
+    """The estimated number of entities that satisfy the predicates of a variable."""
     found = float(rows(variable.type))
     for condition in variable.predicates:
         found *= selectivity(condition)
@@ -66,7 +66,7 @@ def estimate_growth(
     rows: Rows,
     restricted: Collection[str] = (),
 ) -> float:
-    """How many acceptable neighbours an entity has on average. ``near``: its type, if known."""
+    """The estimated number of matching neighbours per entity. ``near``: its type, if known."""
     starts = rows(near if near is not None else found.type)
     degree = rows(expand.edge) / max(1, starts)
     growth = float(degree ** min(expand.max_hops, HOPS_COUNTED_MAX))
@@ -83,15 +83,15 @@ def order_steps(
     restricted: Collection[str] = (),
     needed: Collection[str] = (),
 ) -> list[Step]:
-    """The steps of a pattern when the variables ``known`` are there already.
+    """The steps of a pattern when the variables ``known`` are bound already.
 
-    What the answer does not need is found last, where counting it is enough.
+    Variables that the result does not need come last, where counting them is enough.
     """
-    return _Ordering(pattern, known, rows, restricted, needed).run()
+    return _JoinOrdering(pattern, known, rows, restricted, needed).run()
 
 
-def course_of(steps: Sequence[Step], needed: frozenset[str]) -> Course:
-    """Steps with what is wanted after each of them."""
+def with_live_variables(steps: Sequence[Step], needed: frozenset[str]) -> StepOrder:
+    """The steps, each with the variables that are live after it."""
     found: list[tuple[Step, frozenset[str]]] = []
     wanted = needed
     for step in reversed(steps):
@@ -112,7 +112,7 @@ def _looks_at(step: Step) -> frozenset[str]:
             return frozenset(step.anti_join.outer)
 
 
-class _Ordering:
+class _JoinOrdering:
     def __init__(
         self,
         pattern: Pattern,
@@ -147,7 +147,7 @@ class _Ordering:
         return self._steps
 
     def _settle(self) -> None:
-        """Where everything that can be tested now, cheapest kind first."""
+        """Add every filter and every closing edge whose variables are bound by now."""
         ready = [item for item in self._tests if variables(item) <= self._known]
         self._steps += [Where(item) for item in ready]
         self._tests = [item for item in self._tests if item not in ready]
@@ -161,7 +161,7 @@ class _Ordering:
                     return
 
     def _next_expand(self) -> Expand | None:
-        """Of the edges that lead to something new, the one that multiplies least."""
+        """Of the edges to an unbound variable, the one with the smallest estimated growth."""
         open_ = [e for e in self._expands if {e.source, e.target} & self._known]
         return min(open_, key=self._growth, default=None)
 
@@ -180,7 +180,7 @@ class _Ordering:
         )
 
     def _next_scan(self) -> PatternVariable | None:
-        """Of what is not connected to anything known, the variable with the fewest entities."""
+        """Of the unbound variables, the one with the fewest estimated entities."""
         open_ = [
             item
             for item in self._pattern.variables
@@ -191,7 +191,7 @@ class _Ordering:
         return min(open_, key=self._start_key)
 
     def _start_key(self, variable: PatternVariable) -> tuple[float, bool, int, str]:
-        """Fewest first; of equals what the answer needs, then what most edges touch."""
+        """Fewest entities first; of equals what the result needs, then what most edges touch."""
         touching = sum(variable.name in (e.source, e.target) for e in self._pattern.expands)
         estimate = estimate_scan(variable, self._rows, self._restricted)
         return estimate, variable.name not in self._needed, -touching, variable.name

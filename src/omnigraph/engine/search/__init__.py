@@ -1,5 +1,5 @@
-"""Search: texts and vectors of one version of a type.
+"""Text and vector search on one version of a type.
 
-Everything here is computed from the stored values, so an answer does not depend on whether an index
-exists or is up to date, unless somebody asks for the candidates of one (``indexed``).
+Results are computed from the stored values and do not depend on whether an index exists or is up to
+date, except with ``nearest="indexed"``.
 """

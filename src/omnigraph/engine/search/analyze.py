@@ -1,6 +1,6 @@
-"""From text to terms: words, lower case, no stop words, stems.
+"""Text analysis: tokens in lower case, without stop words, stemmed.
 
-One analysis for stored texts and for queries. Words are runs of letters, marks and digits.
+Stored texts and queries are analysed alike. Words are runs of letters, marks and digits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from omnigraph.engine.search.stem import stem
 
 ANALYSIS: Final = "analysis-1"
-"""Names what is done below: words that were found otherwise do not go with these terms."""
+"""The version of the analysis, part of the key of stored postings."""
 _SEPARATORS: Final = r"[^\p{L}\p{M}\p{N}]+"
 STOP_WORDS: Final = frozenset(
     (
@@ -25,7 +25,7 @@ STOP_WORDS: Final = frozenset(
 
 
 class Term(NamedTuple):
-    """A word of a query: where it stands among all words, and what is looked for."""
+    """A word of a query: its position among all words, itself and its stem."""
 
     place: int
     word: str
@@ -33,7 +33,7 @@ class Term(NamedTuple):
 
 
 def split_words(texts: pa.Array) -> pa.ListArray:
-    """The words of every text, with an empty one where a text begins or ends with none."""
+    """The words of every text; empty strings where a text starts or ends with separators."""
     return pc.split_pattern_regex(pc.utf8_lower(texts), _SEPARATORS)
 
 
@@ -44,7 +44,7 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> list[Term]:
-    """What a query looks for; stop words leave a gap."""
+    """The terms of a query; stop words leave a gap in the positions."""
     return [
         Term(place, word, stem(word))
         for place, word in enumerate(words_of(text))

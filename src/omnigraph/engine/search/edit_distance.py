@@ -1,6 +1,4 @@
-"""Edits between words: which of many words differ from one by few insertions, deletions and
-replacements of letters.
-"""
+"""Levenshtein distance of many words to one: insertions, deletions and substitutions."""
 
 from __future__ import annotations
 
@@ -16,18 +14,18 @@ from omnigraph.engine.limits import Check
 from omnigraph.predicates.values import Ints
 
 CELLS: Final = 1 << 20
-"""So many numbers of a table of edits are there at a time."""
+"""Cells of distance tables that are in memory at a time."""
 
 
 @dataclass(frozen=True)
 class Letters:
-    """The letters of many words, those of equal length side by side."""
+    """The code points of many words, grouped by length."""
 
     words: pa.Array
 
     @cached_property
     def _by_length(self) -> dict[int, tuple[Ints, Ints]]:
-        """For each length: which words have it, and a row of letters for each place in them."""
+        """For each length: its words, and a matrix of code points with one column per word."""
         lengths = np.asarray(pc.utf8_length(self.words).to_numpy(zero_copy_only=False))
         every = np.frombuffer("".join(self.words.to_pylist()).encode("utf-32-le"), dtype="<u4")
         starts = np.cumsum(lengths) - lengths
@@ -38,24 +36,24 @@ class Letters:
         return found
 
     def near(self, word: str, edits_max: int, check: Check) -> Ints:
-        """The words that become this one by so many edits or fewer."""
+        """The words within ``edits_max`` edits of this one."""
         wanted = np.frombuffer(word.encode("utf-32-le"), dtype="<u4")
         found = [np.array([], dtype=np.int64)]
         for length, (words, letters) in self._by_length.items():
             if abs(length - len(wanted)) > edits_max:
                 continue
-            portion = max(1, CELLS // (len(wanted) + 1))
-            for start in range(0, len(words), portion):
-                part = slice(start, start + portion)
+            batch = max(1, CELLS // (len(wanted) + 1))
+            for start in range(0, len(words), batch):
+                part = slice(start, start + batch)
                 fits = _within(letters[:, part], wanted, edits_max, check)
                 found.append(words[part][fits])
         return np.sort(np.concatenate(found))
 
 
 def _within(letters: Ints, wanted: Ints, edits_max: int, check: Check) -> Ints:
-    """Which columns of letters are within so many edits: the usual table, for all words at once.
+    """The columns within ``edits_max`` edits: dynamic programming for all words at once.
 
-    Words that cannot be any more are left out of the next rows.
+    Words that exceed the limit are dropped early.
     """
     left = np.arange(letters.shape[1])
     row = np.repeat(np.arange(len(wanted) + 1, dtype=np.int32)[:, None], len(left), axis=1)

@@ -1,8 +1,7 @@
-"""Postings: which texts hold which words, and in which order, for some texts of one property.
+"""Posting lists with positions: the inverted index over some texts of one property.
 
-Words are kept as they are written (in lower case); stems are groups of words, so that exact,
-stemmed and fuzzy searches share one structure. Texts are known by their places among those the
-postings were built from.
+Words are stored in lower case, unstemmed; a stem is a group of words, so that stemmed and fuzzy
+searches share one structure. Texts are numbered by their position in the input.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ from omnigraph.predicates.values import Ints
 _STRINGS: Final = ("words", "stems")
 _NUMBERS: Final = ("stem_of", "starts", "texts", "counts", "sequence", "bounds", "lengths")
 _WORD_BYTES: Final = 60
-"""What a word takes beside its letters and postings, roughly: it may become a Python string."""
+"""Estimated overhead per word, which may become a Python string."""
 SPLIT_BYTES: Final = 1 << 18
-"""Texts of so many bytes are split into words together: split words take much more than texts."""
+"""Bytes of text that are tokenised together: tokens take much more memory than text."""
 STEM_WORDS: Final = 1 << 12
-"""So many words get their stems between two checkpoints."""
+"""Words that are stemmed between two checkpoints."""
 PHRASE_WORDS: Final = 1 << 20
-"""So many words of texts are looked at together."""
+"""Tokens that a phrase search examines at a time."""
 
 
 @dataclass(frozen=True)
 class Postings:
-    """``texts[starts[w]:starts[w + 1]]`` hold word ``w``, ``counts`` times each.
+    """``texts[starts[w]:starts[w + 1]]`` contain word ``w``, ``counts`` times each.
 
     ``sequence[bounds[t]:bounds[t + 1]]`` are the words of text ``t``. ``stem_of`` is the stem of
-    each word, -1 for stop words, and ``lengths`` the words of each text that are none; -1 for a
-    text that is null.
+    each word, -1 for stop words. ``lengths`` is the number of words per text without stop words, -1
+    for a null text.
     """
 
     words: pa.Array
@@ -62,7 +61,7 @@ class Postings:
         return arrays + _WORD_BYTES * len(self.words)
 
     def to_arrays(self) -> dict[str, Ints]:
-        """Everything as arrays of numbers."""
+        """The postings as numeric arrays, for the disk store."""
         found = {name: getattr(self, name) for name in _NUMBERS}
         for name in _STRINGS:
             _, bounds, letters = getattr(self, name).buffers()
@@ -88,12 +87,12 @@ class Postings:
         return Letters(self.words)
 
     def holding(self, item: str) -> tuple[Ints, Ints]:
-        """The texts that hold a stem, in order, and how often."""
+        """The texts that contain a stem, in order, with term frequencies."""
         place = self._stem_places.get(item)
         return self._texts_of(np.flatnonzero(self.stem_of == place) if place is not None else ())
 
-    def holding_nearly(self, word: str, edits_max: int, check: Check) -> Ints:
-        """The texts with a word that differs from this one by at most so many edits, in order."""
+    def holding_fuzzy(self, word: str, edits_max: int, check: Check) -> Ints:
+        """The texts with a word within ``edits_max`` edits of this one, in order."""
         near = self._letters.near(word, edits_max, check)
         return self._texts_of(near[self.stem_of[near] >= 0])[0]
 
@@ -110,7 +109,7 @@ class Postings:
         return unique, chunked.sums(place, counts, len(unique))
 
     def with_phrase(self, wanted: Sequence[tuple[int, str]], check: Check) -> Ints:
-        """The texts that hold stems at these distances from the first one, in order."""
+        """The texts that contain stems at these offsets from the first one, in order."""
         candidates: Ints | None = None
         for item in {item for _, item in wanted}:
             check()
@@ -121,13 +120,13 @@ class Postings:
             return candidates
         places = [(distance, self._stem_places[item]) for distance, item in wanted]
         found = []
-        for part in self._portions(candidates):
+        for part in self._batches(candidates):
             check()
             found.append(self._in_sequence(part, places))
         return np.concatenate(found)
 
-    def _portions(self, texts: Ints) -> Iterator[Ints]:
-        """The texts in portions of not too many words together."""
+    def _batches(self, texts: Ints) -> Iterator[Ints]:
+        """The texts in batches of a bounded number of tokens."""
         ends = np.cumsum(self.bounds[texts + 1] - self.bounds[texts])
         cuts = np.searchsorted(ends, np.arange(PHRASE_WORDS, ends[-1], PHRASE_WORDS))
         yield from (part for part in np.split(texts, cuts) if len(part))
@@ -169,7 +168,7 @@ def build_postings(texts: pa.Array) -> Postings:
 
 
 def _counted(numbers: Ints) -> tuple[Ints, Ints]:
-    """Every one of some sorted numbers once, and how often it occurs."""
+    """The distinct values of a sorted array, with their counts."""
     if not len(numbers):
         return numbers, numbers
     first = chunked.changes(numbers)
@@ -179,13 +178,13 @@ def _counted(numbers: Ints) -> tuple[Ints, Ints]:
 
 
 def _words(texts: pa.Array) -> tuple[pa.Array, Ints, Ints]:
-    """Different words, which of them all texts have one after the other, and how many each has."""
+    """The distinct words, the word ids of all texts in sequence, and the words per text."""
     parts, sizes = [], [np.array([], dtype=np.int64)]
     letters = np.asarray(pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False))
     for part in chunked.output_chunks(chunked.cumsum(letters + 1), SPLIT_BYTES):
         lists = split_words(texts.slice(part.start, part.stop - part.start))
         flat, owner = lists.flatten(), pc.list_parent_indices(lists)
-        real = pc.not_equal(flat, "")  # before and after texts that begin or end with no word
+        real = pc.not_equal(flat, "")  # separators at the start or end of a text give empty words
         owners = owner.filter(real).to_numpy(zero_copy_only=False)
         sizes.append(np.bincount(owners, minlength=len(lists)))
         parts.append(flat.filter(real).dictionary_encode())
@@ -201,7 +200,7 @@ def _words(texts: pa.Array) -> tuple[pa.Array, Ints, Ints]:
 
 
 def _stems(words: pa.Array) -> tuple[pa.Array, Ints]:
-    """Different stems, and which of them each word has."""
+    """The distinct stems, and the stem of each word."""
     places: dict[str, int] = {}
     found = np.full(len(words), -1, dtype=np.int32)
     for at, word in enumerate(words.to_pylist()):

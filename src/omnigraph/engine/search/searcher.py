@@ -1,4 +1,4 @@
-"""Searches of one execution: finds the structures, fixes what is searched for, gives scores."""
+"""The text and vector searches of one execution: conditions, candidates and scores."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from omnigraph.embed import Embedder
 from omnigraph.engine.exec import integer_sets as sets
 from omnigraph.engine.limits import Check
-from omnigraph.engine.search.load_postings import searchable_texts
-from omnigraph.engine.search.text import Texts
+from omnigraph.engine.search.load_text_index import load_text_index
+from omnigraph.engine.search.text_index import TextIndex
 from omnigraph.engine.search.vector_index import nearest_by_index
 from omnigraph.engine.search.vectors import Vectors, vectors_of
 from omnigraph.engine.tables.loaded import CachedTable
-from omnigraph.engine.tables.probe import TooWide
+from omnigraph.engine.tables.probe import EntityTable
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.query.typed_expressions import (
     FUZZY_EDITS_DEFAULT,
@@ -28,6 +28,7 @@ from omnigraph.lang.query.typed_expressions import (
     Nearest,
     ParameterValue,
     PropertyOf,
+    Ranking,
     TextMatch,
 )
 from omnigraph.predicates import chunked
@@ -38,8 +39,8 @@ _NOTHING: Final[tuple[Ints, Ints]] = np.array([], dtype=np.int64), np.array([])
 
 @dataclass(frozen=True, slots=True)
 class Searcher:
-    """``embedder`` is asked for only when a text has to become a vector. ``by_index``: an index may
-    name the nearest, where there is one.
+    """``embedder`` is called only to embed a query text. ``by_index``: a vector search may use an
+    approximate index.
     """
 
     parameters: Mapping[str, Any]
@@ -50,13 +51,13 @@ class Searcher:
     _queries: dict[Nearest, Any] = field(default_factory=dict)
     _relevances: dict[Bm25, tuple[Ints, Ints]] = field(default_factory=dict)
     _near: dict[Nearest, tuple[Ints, Ints]] = field(default_factory=dict)
-    """What an index found: entities in order, and how far they are."""
+    """Results of a vector index: entities in order, with their distances."""
 
     # Conditions
 
-    def matches(self, search: TextMatch, table: object, entities: Ints) -> Mask:
+    def matches(self, search: TextMatch, table: EntityTable, entities: Ints) -> Mask:
         """Which entities a text search finds."""
-        cached = _cached(table)
+        cached = table.whole()
         query = self._given(search.query)
         if query is None:
             return np.zeros(len(entities), dtype=bool)
@@ -66,9 +67,9 @@ class Searcher:
         elif search.function == "match_text":
             found = texts.phrase(query, self.check)
         else:
-            found = texts.nearly(query, self._edits(search), self.check)
+            found = texts.fuzzy(query, self._edits(search), self.check)
         if search.negated:
-            found = ~found & (texts.lengths >= 0)  # of no text nothing is known
+            found = ~found & (texts.lengths >= 0)  # unknown for a null text
         return chunked.take(found, entities)
 
     def _edits(self, search: TextMatch) -> int:
@@ -77,14 +78,14 @@ class Searcher:
         given = self._given(search.max_edits)
         if given is None or given < 0:
             raise InvalidInput(
-                "`fuzzy` needs a number of edits that is zero or more",
+                "the number of edits of `fuzzy` must be at least 0",
                 details={"max_edits": given},
             )
         return int(given)
 
     # Scores
 
-    def scores(self, ranking: Nearest | Bm25 | Fusion, table: object, entities: Ints) -> Values:
+    def scores(self, ranking: Ranking, table: EntityTable, entities: Ints) -> Values:
         """The score of each entity; null where it has none."""
         if isinstance(ranking, Fusion):
             known = self.fused[ranking]
@@ -92,7 +93,7 @@ class Searcher:
             for part in chunked.chunks(len(entities)):
                 data[part] = [known.get(at, np.nan) for at in entities[part].tolist()]
             return _scored(data)
-        cached = _cached(table)
+        cached = table.whole()
         if isinstance(ranking, Bm25):
             found, scores = self._relevance(ranking, cached)
             every = np.full(cached.rows, np.nan)
@@ -108,10 +109,10 @@ class Searcher:
         return Values(SCORE, vectors.distances(query, entities), vectors.present(entities))
 
     def best(
-        self, ranking: Nearest | Bm25, table: object, candidates: Ints, count: int | None
+        self, ranking: Nearest | Bm25, table: EntityTable, candidates: Ints, count: int | None
     ) -> Ints:
-        """The candidates that can be among the best; those without a score never are."""
-        cached = _cached(table)
+        """A superset of the best ``count`` candidates; entities without a score are left out."""
+        cached = table.whole()
         if isinstance(ranking, Bm25):
             matches = np.zeros(cached.rows, dtype=bool)
             matches[self._relevance(ranking, cached)[0]] = True
@@ -133,7 +134,7 @@ class Searcher:
         return vectors.possible_nearest(query, present, count) if count else present[:0]
 
     def _relevance(self, ranking: Bm25, table: CachedTable) -> tuple[Ints, Ints]:
-        """The entities that match, in order, and their scores."""
+        """The matching entities in order, with their scores."""
         found = self._relevances.get(ranking)
         if found is None:
             query = self._given(ranking.query)
@@ -146,7 +147,7 @@ class Searcher:
         return found
 
     def query_vector(self, ranking: Nearest, table: CachedTable) -> Any:
-        """The vector that is searched for, embedded if it was given as a text."""
+        """The query vector, embedded if it was given as a text."""
         if ranking not in self._queries:
             given = self._given(ranking.query)
             if isinstance(given, str):
@@ -166,22 +167,16 @@ class Searcher:
 
 
 def _scored(data: Ints) -> Values:
-    """Scores; not a number stands for none."""
+    """A column of scores; NaN becomes null."""
     valid = chunked.mapped(lambda part: ~np.isnan(part), data)
     return Values(SCORE, chunked.mapped(lambda part: np.nan_to_num(part, nan=0.0), data), valid)
 
 
-def _cached(table: object) -> CachedTable:
-    if not isinstance(table, CachedTable):
-        raise TooWide  # a search looks at every text or vector of the type
-    return table
-
-
-def _texts(table: CachedTable, field: PropertyOf) -> Texts:
-    return searchable_texts(table, field.property)
+def _texts(table: CachedTable, field: PropertyOf) -> TextIndex:
+    return load_text_index(table, field.property)
 
 
 def _vectors(table: CachedTable, field: PropertyOf) -> Vectors:
     metric = table.kind.properties[field.property].vector.metric
     key = f"{table.key}/vectors/{field.property}/{metric}"
-    return table.cache.get(key, lambda: vectors_of(table.column(field.property), metric))
+    return table.cache.get_or_make(key, lambda: vectors_of(table.column(field.property), metric))

@@ -1,6 +1,6 @@
-"""English stems: the Snowball "english" algorithm (Porter2).
+"""English stemming: the Snowball "english" algorithm (Porter2).
 
-Takes and gives lower-case words. Pure, and remembered: a corpus has far fewer words than tokens.
+Takes and returns lower-case words. Results are cached: a corpus has far fewer words than tokens.
 """
 
 from __future__ import annotations

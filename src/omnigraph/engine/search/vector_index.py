@@ -1,7 +1,7 @@
-"""Vector search through an index: quick in very many vectors, though some nearest may be missed.
+"""Approximate vector search through an IVF index: fast on many vectors, with a bounded recall.
 
-The index names candidates, from the partitions whose middle is near what is searched for. How far
-they are is measured here, as exactly as without it. Only for those who ask for it.
+The index returns candidates from the partitions nearest to the query; their distances are measured
+exactly here. Used only with ``nearest="indexed"``.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from omnigraph.storage.lance.tables import DISTANCE
 
 PROBES_MIN: Final = 20
 PROBED_SHARE: Final = 8
-"""So many partitions are looked at, or one in so many of them."""
+"""At least 20 partitions are probed, and at least 1/8 of them."""
 CANDIDATE_SHARE: Final = 8
-"""When less than one in so many entities may be found, all of those are measured."""
+"""When less than 1/8 of the entities are candidates, all candidates are measured exactly."""
 ASKED_FACTOR: Final = 4
-"""More are asked for than wanted: not all of them may be found."""
+"""Overfetch: some results are not candidates and are discarded."""
 GROWTH: Final = 8
-"""So many times as much is asked for when that was not enough."""
+"""Factor of the next request when too few candidates were found."""
 
 
 def nearest_by_index(
     table: CachedTable, name: str, query: Any, candidates: Ints, count: int, check: Check
 ) -> tuple[Ints, Any] | None:
-    """Candidates with the nearest that the index finds, in their order, and how far they are; None
-    where there is no index, or it would be no help.
+    """A superset of the nearest ``count`` candidates that the index finds, in order, with their
+    distances; None where there is no index, or where it does not help.
     """
     pinned, declared = table.open(), table.kind.properties[name]
     if count >= len(candidates) or len(candidates) * CANDIDATE_SHARE < table.rows:
@@ -40,7 +40,7 @@ def nearest_by_index(
     if vector_index(name) not in stored_indexes(pinned):
         return None
     if DISTANCE in pinned.schema.names:
-        return None  # a property: Lance cannot answer with a column of this name of its own
+        return None  # a property of this name hides Lance's own distance column
     allowed = np.zeros(table.rows, dtype=bool)
     allowed[candidates] = True
     partitions = declared.vector.partitions
@@ -54,7 +54,7 @@ def nearest_by_index(
         if np.count_nonzero(mine) >= count:
             break
         if asked == table.rows or (probes >= partitions and found.num_rows < asked):
-            return None  # it has no more
+            return None  # the index is exhausted
         asked, probes = asked * GROWTH, probes * GROWTH
     vectors = vectors_of(values_of(found[name], declared.type), declared.vector.metric)
     chosen = np.flatnonzero(mine)[np.argsort(entities[mine])]

@@ -1,8 +1,8 @@
-"""Vector search: distances to a query vector, exactly.
+"""Exact vector search: distances to a query vector.
 
-The distance is the one that the property says (squared Euclidean, one minus the cosine, or one
-minus the product), computed in 64 bits. The nearest of many are found by a quick estimate first,
-with a bound on its error, so that the result is exact all the same.
+The distance is the metric of the property (squared Euclidean, cosine distance, or one minus the dot
+product), computed in double precision. On many vectors a single-precision estimate with an error
+bound selects candidates first, which keeps the result exact.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from omnigraph.predicates.values import Ints, Mask, Values
 CHUNK_ROWS: Final = 8_192
 """Vectors that are widened to 64 bits at a time."""
 ESTIMATE_ROWS_MIN: Final = 20_000
-"""Fewer vectors are measured one by one."""
+"""Fewer vectors are measured without an estimate."""
 GATHER_SHARE: Final = 4
-"""When less than one in so many vectors are asked about, those are gathered; otherwise all are
-multiplied, which is quicker."""
+"""When less than 1/4 of the vectors are candidates, those are gathered; otherwise all are
+multiplied, which is faster."""
 _SINGLE_EPSILON: Final = 2.0**-23
 _NORM_MIN: Final = 1e-24
 _NORM_MAX: Final = 1e24
-"""Squares of lengths within which the estimate in single precision keeps its bound."""
+"""Squared lengths for which the error bound of the estimate holds."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Vectors:
 
     @cached_property
     def _extreme(self) -> Any:
-        """Vectors whose squares single precision cannot tell from nothing, or not hold."""
+        """Vectors whose squared length underflows or overflows in single precision."""
         usual = (self._norms > _NORM_MIN) & (self._norms < _NORM_MAX)
         others = np.flatnonzero(~usual)
         return others[self.matrix[others].any(axis=1)]
@@ -71,7 +71,7 @@ class Vectors:
         if self.metric == "dot":
             return 1.0 - products
         lengths = np.sqrt(np.einsum("ij,ij->i", part, part)) * np.linalg.norm(query)
-        # A vector without a length points nowhere: it is as far as one at a right angle.
+        # A zero vector has no direction; it counts as orthogonal.
         return 1.0 - np.divide(products, lengths, out=np.zeros(len(part)), where=lengths > 0)
 
     def present(self, rows: Ints) -> Mask:
@@ -80,7 +80,7 @@ class Vectors:
         return chunked.take(self.valid, rows)
 
     def possible_nearest(self, query: Any, rows: Ints, count: int) -> Ints:
-        """Rows that hold the nearest ``count`` for certain, by an estimate in single precision."""
+        """A superset of the nearest ``count`` rows, by an estimate in single precision."""
         if len(rows) < ESTIMATE_ROWS_MIN or count >= len(rows):
             return rows
         if not _NORM_MIN < float(query @ query) < _NORM_MAX:
@@ -109,7 +109,7 @@ class Vectors:
         return np.asarray(rows[estimate <= bound])
 
     def _estimated(self, norms: Any, products: Any, length: float) -> tuple[Any, float]:
-        """What orders rows as their distances do, and how large the numbers behind it get."""
+        """Estimates that sort like the distances, and the scale of their rounding error."""
         longest = float(np.sqrt(norms.max(initial=0.0)))
         if self.metric == "l2":
             return norms - 2 * products, (longest + length) ** 2

@@ -1,6 +1,6 @@
-"""Access: the types of a snapshot, read through the cache or only where they are touched.
+"""The tables of a snapshot, cached in memory or probed for the few rows a query needs.
 
-Both ways give the same rows in the same order; ``choice`` says which is taken.
+Both access paths return the same rows in the same order; ``plan/access_choice.py`` selects one.
 """
 
 from __future__ import annotations
@@ -8,17 +8,30 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
-from omnigraph.engine.cache.cache import Cache
 from omnigraph.engine.cache.disk_store import ArrayStore
+from omnigraph.engine.cache.identity_cache import IdentityCache
+from omnigraph.engine.cache.memory_cache import MemoryCache
 from omnigraph.engine.exec.expand import Walk
-from omnigraph.engine.exec.frame import ORIGIN
-from omnigraph.engine.plan.join_order import Course, course_of, order_steps
-from omnigraph.engine.tables.loaded import CachedEdges, CachedNodes, Direction, Kept, Recent
-from omnigraph.engine.tables.probe import Edges, Nodes, ProbedEdges, ProbedNodes
+from omnigraph.engine.exec.match_frame import ORIGIN
+from omnigraph.engine.plan.join_order import StepOrder, order_steps, with_live_variables
+from omnigraph.engine.tables.loaded import (
+    CachedEdges,
+    CachedNodes,
+    Direction,
+    LatestVersions,
+    StoreEntry,
+)
+from omnigraph.engine.tables.probe import (
+    EdgeTable,
+    EntityTable,
+    NodeTable,
+    ProbedEdges,
+    ProbedNodes,
+)
 from omnigraph.lang.query.plan.logical import Expand, Pattern, ReadPlan
 from omnigraph.lang.query.typed_expressions import (
     Bm25,
@@ -34,15 +47,12 @@ from omnigraph.lang.query.typed_expressions import (
 from omnigraph.lang.schema import AcceptedSchema, EdgeType
 from omnigraph.storage.lance.tables import PinnedTable
 
-REMEMBERED_MAX: Final = 1_024
-"""Orders of evaluation, and other things about plans, that are remembered for one snapshot."""
-
 TypeUse: TypeAlias = Mapping[str, frozenset[str]]
 """Columns by type key."""
 
 
 def type_use(plan: ReadPlan, schema: AcceptedSchema) -> TypeUse:
-    """Which columns of which types a plan looks at."""
+    """The columns of each type that a plan reads."""
     found: dict[str, set[str]] = {}
     _pattern_use(plan.pattern, {}, schema, found)
     kinds = {item.name: item.type for item in plan.pattern.variables}
@@ -83,7 +93,7 @@ def _expression_use(
     if counts_rows(expression):
         return
     parts = list(walk(expression))
-    # What is searched is read by the search, unless it knows it already or an index does.
+    # A searched property is read by the search itself, unless it has an index in memory.
     searched = [part.field for part in parts if isinstance(part, TextMatch | Bm25 | Nearest)]
     for part in parts:
         if isinstance(part, PropertyOf) and not any(part is field for field in searched):
@@ -94,38 +104,21 @@ def _expression_use(
             found.setdefault(part.type.key, set()).update(names)
 
 
-_V = TypeVar("_V")
-
-
-class _Remembered(Generic[_V]):
-    """Values by the identity of a plan, or a part of one. Bounded; thread-safe."""
-
-    def __init__(self) -> None:
-        self._values: dict[object, tuple[object, _V]] = {}
-
-    def get(self, owner: object, more: object = None) -> _V | None:
-        found = self._values.get((id(owner), more))
-        return found[1] if found is not None and found[0] is owner else None
-
-    def keep(self, value: _V, owner: object, more: object = None) -> None:
-        if len(self._values) >= REMEMBERED_MAX:
-            self._values.clear()
-        self._values[id(owner), more] = (owner, value)
-
-
 class SnapshotTables:
-    """The types of one snapshot through the cache. Shared by all who read it; thread-safe."""
+    """The cached tables of one snapshot. Shared by all its readers; thread-safe."""
+
+    prefetches: ClassVar[bool] = False
 
     def __init__(
         self,
         repository: Repository,
         snapshot: SnapshotPins,
         schema: AcceptedSchema,
-        cache: Cache,
-        recent: Recent,
+        cache: MemoryCache,
+        latest: LatestVersions,
         store: ArrayStore | None = None,
     ) -> None:
-        self.recent = recent
+        self.latest = latest
         self.store = store
         self.repository = repository
         self.snapshot = snapshot
@@ -133,20 +126,20 @@ class SnapshotTables:
         self.cache = cache
         self._nodes: dict[str, CachedNodes] = {}
         self._edges: dict[str, CachedEdges] = {}
-        self._courses: _Remembered[Course] = _Remembered()
-        self._by_variable: _Remembered[Mapping[str, CachedNodes | CachedEdges]] = _Remembered()
-        self._loaded: _Remembered[int] = _Remembered()
-        self._walks: _Remembered[Walk] = _Remembered()
+        self._step_orders: IdentityCache[StepOrder] = IdentityCache()
+        self._by_variable: IdentityCache[Mapping[str, CachedNodes | CachedEdges]] = IdentityCache()
+        self._loaded: IdentityCache[int] = IdentityCache()
+        self._walks: IdentityCache[Walk] = IdentityCache()
 
     def rows(self, kind: EntityType) -> int:
         return self.snapshot.pin(kind.key).rows
 
     def key(self, type_key: str) -> str:
-        """What names the content of a type for ever; a text, because its hash is kept."""
+        """A cache key that identifies the content of a type; strings cache their hash."""
         pin = self.snapshot.pin(type_key)
         ref, uri, graph_id = pin.ref, self.repository.location.uri, self.repository.graph_id
-        # The number of rows: a purge takes some from a version. The transaction: another copy of
-        # the graph may have taken the place of the one that was read.
+        # With the row count, because a purge removes rows from a version; and with the transaction,
+        # because another copy of the graph may have replaced the one that was read.
         parts = [uri, graph_id, ref.path, ref.branch, ref.version, pin.transaction, pin.rows]
         return json.dumps(parts)
 
@@ -155,9 +148,9 @@ class SnapshotTables:
         if found is None:
             kind = self.schema.nodes[name]
             pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
-            kept = None if self.store is None else partial(self._kept, (kind.key,))
+            store_entry = None if self.store is None else partial(self._store_entry, (kind.key,))
             opener = self.opener(kind.key)
-            found = CachedNodes(kind, pin, key, self.cache, opener, self.recent, kept)
+            found = CachedNodes(kind, pin, key, self.cache, opener, self.latest, store_entry)
             self._nodes[name] = found
         return found
 
@@ -168,20 +161,20 @@ class SnapshotTables:
             pin, key = self.snapshot.pin(kind.key), self.key(kind.key)
             ends = (self.nodes(kind.source), self.nodes(kind.target))
             made_from = (kind.key, f"node:{kind.source}", f"node:{kind.target}")
-            kept = None if self.store is None else partial(self._kept, made_from)
+            store_entry = None if self.store is None else partial(self._store_entry, made_from)
             opener = self.opener(kind.key)
-            found = CachedEdges(kind, pin, key, self.cache, opener, self.recent, *ends, kept)
+            found = CachedEdges(kind, pin, key, self.cache, opener, self.latest, *ends, store_entry)
             self._edges[name] = found
         return found
 
-    def _kept(self, made_from: Sequence[str]) -> Kept:
-        """Where structures of a type are kept, named by every table they are made from."""
+    def _store_entry(self, made_from: Sequence[str]) -> StoreEntry:
+        """The disk store, and a key of all tables that a structure is built from."""
         assert self.store is not None
         parts = [self.repository.location.uri, self.repository.graph_id]
         for key in made_from:
             pin = self.snapshot.pin(key)
             ref, uuid = pin.ref, self.repository.tables.transaction(pin.ref).uuid
-            # The number of rows: a purge takes some from a version.
+            # With the row count, because a purge removes rows from a version.
             parts += [ref.path, ref.branch or "", str(ref.version), uuid or "", str(pin.rows)]
         return self.store, json.dumps(parts)
 
@@ -189,50 +182,50 @@ class SnapshotTables:
         return self.nodes(key[5:]) if key.startswith("node:") else self.edges(key[5:])
 
     def prepare(self, use: TypeUse) -> None:
-        """Load what a plan reads, in one pass for each type."""
-        drops = self.cache.drops
+        """Load the columns that a plan reads, in one scan per type."""
+        removals = self.cache.removals
         for key, names in use.items():
             self.table(key).prepare(names)
-        self._loaded.keep(drops, use)
+        self._loaded.put(use, removals)
 
     def is_loaded(self, use: TypeUse) -> bool:
-        """Whether this was loaded before, and nothing was dropped from memory since."""
-        return self._loaded.get(use) == self.cache.drops
+        """Whether these columns were loaded, and nothing was evicted since."""
+        return self._loaded.get(use) == self.cache.removals
 
     def by_variable(self, pattern: Pattern) -> Mapping[str, CachedNodes | CachedEdges]:
-        """The type of each variable of a pattern."""
+        """The table of each variable of a pattern."""
         found = self._by_variable.get(pattern)
         if found is None:
             found = {item.name: self.table(item.type.key) for item in pattern.variables}
-            self._by_variable.keep(found, pattern)
+            self._by_variable.put(pattern, found)
         return found
 
     def walk(self, expand: Expand, direction: Direction) -> Walk:
-        """How to go along an edge of a pattern, or against it."""
+        """The expansion of an edge of a pattern in one direction."""
         found = self._walks.get(expand, direction)
         if found is None:
             found = _walk(self, expand, direction)
-            self._walks.keep(found, expand, direction)
+            self._walks.put(expand, found, direction)
         return found
 
     def opener(self, key: str) -> Callable[[], PinnedTable]:
         ref = self.snapshot.pin(key).ref
         return lambda: self.repository.tables.open(ref)
 
-    def course(
+    def step_order(
         self,
         pattern: Pattern,
         known: Collection[str],
         restricted: Collection[str],
         needed: Collection[str] = (),
-    ) -> Course:
-        """The order of evaluation: the same for every execution on this snapshot."""
+    ) -> StepOrder:
+        """The join order of a pattern, cached for this snapshot."""
         key = (frozenset(known), frozenset(restricted), frozenset(needed))
-        found = self._courses.get(pattern, key)
+        found = self._step_orders.get(pattern, key)
         if found is None:
             steps = order_steps(pattern, known, self.rows, restricted, needed)
-            found = course_of(steps, key[2] | ({ORIGIN} & key[0]))
-            self._courses.keep(found, pattern, key)
+            found = with_live_variables(steps, key[2] | ({ORIGIN} & key[0]))
+            self._step_orders.put(pattern, found, key)
         return found
 
 
@@ -241,23 +234,25 @@ def _walk(tables: SnapshotTables | ProbingTables, expand: Expand, direction: Dir
     kind = edges.kind
     assert isinstance(kind, EdgeType)
     far = tables.nodes(kind.target if direction == "out" else kind.source)
-    count = far.rows if isinstance(edges, CachedEdges) else None
+    count = edges.far_count(direction)
     return Walk(edges, direction, expand.undirected, far.positions, edges.positions, count)
 
 
 class ProbingTables:
-    """The types of one snapshot for one execution, some of them looked up instead of loaded."""
+    """The tables of one snapshot for one execution, some of them probed instead of loaded."""
+
+    prefetches: ClassVar[bool] = True
 
     def __init__(self, base: SnapshotTables, use: TypeUse, probed: frozenset[str]) -> None:
         self._base = base
         self._use = use
         self._probed = probed
-        self._nodes: dict[str, Nodes] = {}
-        self._edges: dict[str, Edges] = {}
+        self._nodes: dict[str, NodeTable] = {}
+        self._edges: dict[str, EdgeTable] = {}
         self.rows = base.rows
-        self.course = base.course
+        self.step_order = base.step_order
 
-    def by_variable(self, pattern: Pattern) -> Mapping[str, Nodes | Edges]:
+    def by_variable(self, pattern: Pattern) -> Mapping[str, EntityTable]:
         return {
             item.name: (
                 self.nodes(item.type.name)
@@ -267,7 +262,7 @@ class ProbingTables:
             for item in pattern.variables
         }
 
-    def nodes(self, name: str) -> Nodes:
+    def nodes(self, name: str) -> NodeTable:
         found = self._nodes.get(name)
         if found is None:
             found = self._base.nodes(name)
@@ -281,7 +276,7 @@ class ProbingTables:
     def walk(self, expand: Expand, direction: Direction) -> Walk:
         return _walk(self, expand, direction)
 
-    def edges(self, name: str) -> Edges:
+    def edges(self, name: str) -> EdgeTable:
         found = self._edges.get(name)
         if found is None:
             found = self._base.edges(name)

@@ -1,8 +1,8 @@
-"""Adjacency: the edges of one type as numpy arrays, by the node they leave or enter.
+"""Adjacency in CSR form: the edges of one type, by the node they leave or enter.
 
-Neighbours of a node lie together, ordered by position, parallel edges by the edge's position. So
-the neighbours are in the same order whichever way they were found, repeated ones stand next to
-each other, and whether two nodes are connected is a binary search.
+The neighbours of a node are contiguous and sorted by ordinal, parallel edges by edge ordinal. So
+both access paths return neighbours in the same order, repeated neighbours are adjacent, and
+connectivity of two nodes is a binary search.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from omnigraph.predicates.values import Ints
 
 
 class Hits(NamedTuple):
-    """What was found from given nodes: parallel arrays, in the order of ``origin``."""
+    """Edges found from given nodes, as parallel arrays in the order of ``origin``."""
 
     origin: Ints
-    """Which of the given nodes: a place in what was asked."""
+    """The index of the given node."""
     node: Ints
     edge: Ints
 
 
 class Reached(NamedTuple):
-    """The same where it does not matter by which edge, in the order of ``origin`` and then of the
-    node's position.
+    """Neighbours found from given nodes, without their edges, in the order of ``origin`` and then
+    of the neighbour's storage position.
     """
 
     origin: Ints
@@ -37,7 +37,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """``nodes[starts[n]:starts[n + 1]]`` are the neighbours of node ``n``."""
+    """CSR arrays: ``nodes[starts[n]:starts[n + 1]]`` are the neighbours of node ``n``."""
 
     starts: Ints
     nodes: Ints
@@ -55,11 +55,11 @@ class Adjacency:
         return Hits(*self._found(nodes, (self.nodes, self.edges)))
 
     def neighbours(self, nodes: Ints) -> Reached:
-        """What the edges of these nodes lead to."""
+        """The neighbours of these nodes, one per edge."""
         return Reached(*self._found(nodes, (self.nodes,)))
 
     def _found(self, nodes: Ints, columns: tuple[Ints, ...]) -> tuple[Ints, ...]:
-        """Which of the nodes has each edge, and what the columns hold for it."""
+        """For every edge of these nodes: the index of its node, and its values in the columns."""
         if len(nodes) == 1:
             node = int(nodes[0])
             first, last = self.starts[node], self.starts[node + 1]
@@ -70,12 +70,12 @@ class Adjacency:
         ends = chunked.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         if total <= chunked.LONG_ROWS and len(nodes) <= chunked.LONG_ROWS:
-            origin, places = _places_of(low, counts, ends)
+            origin, places = _edge_offsets(low, counts, ends)
             return origin, *(column[places] for column in columns)
         found = [np.empty(total, dtype=np.int32) for _ in (None, *columns)]
         end = 0
         for part in chunked.output_chunks(ends):
-            origin, places = _places_of(low[part], counts[part], ends[part] - end)
+            origin, places = _edge_offsets(low[part], counts[part], ends[part] - end)
             start, end = end, end + len(origin)
             np.add(origin, part.start, out=found[0][start:end], casting="unsafe")
             for made, column in zip(found[1:], columns, strict=True):
@@ -83,7 +83,7 @@ class Adjacency:
         return tuple(found)
 
     def counts_of(self, nodes: Ints, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:
-        """How many neighbours of each node are in a mask over all of them."""
+        """The number of each node's edges that a mask over all edges selects."""
         before = chunked.concatenate((np.zeros(1, dtype=np.int64), chunked.cumsum(mask)))
 
         def counts(part: Ints) -> Ints:
@@ -102,7 +102,7 @@ class Adjacency:
         return np.asarray(found)
 
     def places(self, first: Ints, second: Ints) -> Ints:
-        """Where among the neighbours of ``first[i]`` node ``second[i]`` begins, or would."""
+        """The insertion point of node ``second[i]`` among the neighbours of ``first[i]``."""
         low, high = self.starts[first], self.starts[first + 1]
         while True:
             checkpoint()
@@ -117,7 +117,7 @@ class Adjacency:
         return np.asarray(low)
 
     def distinct(self) -> Adjacency:
-        """The same without parallel edges: of several the first stays."""
+        """The adjacency without parallel edges: the first of each is kept."""
         if len(self.nodes) < 2:
             return self
         first = np.ones(len(self.nodes), dtype=bool)
@@ -133,31 +133,32 @@ class Adjacency:
         return Adjacency(chunked.take(before, self.starts), nodes, edges)
 
 
-def _places_of(low: Ints, counts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Which node has each edge, and where it is: nodes have ``counts`` edges from ``low`` on."""
+def _edge_offsets(low: Ints, counts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """For every edge: the index of its node, and its offset. Node ``i`` has ``counts[i]`` edges
+    from offset ``low[i]`` on.
+    """
     total = int(ends[-1]) if len(ends) else 0
     origin = np.arange(len(low), dtype=np.int32).repeat(counts)
     return origin, np.arange(total, dtype=np.int64) + (low - (ends - counts)).repeat(counts)
 
 
 def build_adjacency(near: Ints, far: Ints, near_count: int) -> Adjacency:
-    """From the ends of every edge, by edge; edges with an unknown end (-1) are left out."""
+    """Build CSR arrays from the ends of every edge; edges with an unknown end (-1) are left out."""
     edges = np.arange(len(near), dtype=np.int32)
     known = chunked.mapped(lambda one, other: (one >= 0) & (other >= 0), near, far)
     if not known.all():
         near, far, edges = chunked.compress(known, near, far, edges)
-    by_far = _sorted_places(far)
-    order = chunked.take(by_far, _sorted_places(chunked.take(near, by_far)))
+    by_far = _stable_argsort(far)
+    order = chunked.take(by_far, _stable_argsort(chunked.take(near, by_far)))
     starts = np.zeros(near_count + 1, dtype=np.int64)
     starts[1:] = chunked.cumsum(chunked.bincount(near, near_count))
     checkpoint()
     return Adjacency(starts, chunked.take(far, order).astype(np.int32), chunked.take(edges, order))
 
 
-def _sorted_places(nodes: Ints) -> Ints:
-    """The places of nodes in the order of their numbers, equal ones in their own order.
-
-    Numbers and places are sorted as one number each: several times as quick as ``argsort``.
+def _stable_argsort(nodes: Ints) -> Ints:
+    """A stable argsort. Key and position are packed into one integer and sorted, which is several
+    times as fast as ``np.argsort``.
     """
     keys = np.empty(len(nodes), dtype=np.int64)
     for part in chunked.chunks(len(nodes)):

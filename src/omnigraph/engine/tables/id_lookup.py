@@ -1,7 +1,7 @@
-"""From id to ordinal: a dictionary for one version, and how it is carried over to the next.
+"""Id look-up: a dictionary from id to ordinal, shared by successive versions of a table.
 
-A dictionary of a million ids takes long to make and much memory. Later versions of the same table
-share it: they know where its rows went and which ids are new.
+A dictionary of a million ids is expensive to build and large. Later versions share it and add a
+mapping from old to new ordinals and a small dictionary of new ids.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from omnigraph.engine.cache.version_mapping import Succession
+from omnigraph.engine.cache.row_mapping import RowMapping
 from omnigraph.predicates.values import Ints
 
 ENTRY_BYTES: Final = 160
-"""What one entry of a dictionary takes, roughly."""
+"""Estimated bytes per dictionary entry."""
 FRESH_MAX: Final = 50_000
-"""With more new ids than this the dictionary is made again."""
+"""With more new ids than this the dictionary is rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdLookup:
-    """``root`` holds ordinals of an earlier version; ``places`` says where they are now."""
+    """``root`` holds ordinals of an earlier version; ``moved`` maps them to the current ones."""
 
     root: dict[str, int]
-    places: Ints | None = None
+    moved: Ints | None = None
     fresh: dict[str, int] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
-        moved = 0 if self.places is None else int(self.places.nbytes)
-        return ENTRY_BYTES * (len(self.root) + len(self.fresh)) + moved
+        mapping = 0 if self.moved is None else int(self.moved.nbytes)
+        return ENTRY_BYTES * (len(self.root) + len(self.fresh)) + mapping
 
     def get(self, id: str | None) -> int:
         """The ordinal of an id, -1 if there is none."""
@@ -39,16 +39,16 @@ class IdLookup:
         if found is not None:
             return found
         found = self.root.get(id, -1)
-        return found if self.places is None or found < 0 else int(self.places[found])
+        return found if self.moved is None or found < 0 else int(self.moved[found])
 
-    def after(self, delta: Succession, fresh_ids: list[str]) -> IdLookup | None:
-        """The same for a later version; None when too much is new."""
+    def after(self, delta: RowMapping, fresh_ids: list[str]) -> IdLookup | None:
+        """The look-up of a later version; None when too many ids are new."""
         if len(self.fresh) + len(fresh_ids) > FRESH_MAX:
             return None
         kept = self.fresh
-        if delta.places is not None:
-            now = {id: int(delta.places[at]) for id, at in self.fresh.items()}
+        if delta.ordinals is not None:
+            now = {id: int(delta.ordinals[at]) for id, at in self.fresh.items()}
             kept = {id: at for id, at in now.items() if at >= 0}
         fresh = {**kept, **dict(zip(fresh_ids, delta.fresh.tolist(), strict=True))}
-        places = delta.places if self.places is None else delta.now(self.places)
-        return IdLookup(self.root, places, fresh)
+        moved = delta.ordinals if self.moved is None else delta.map(self.moved)
+        return IdLookup(self.root, moved, fresh)

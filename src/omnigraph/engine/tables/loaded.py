@@ -1,39 +1,39 @@
-"""Types as the engine sees them: all of their entities, by ordinal.
+"""Cached tables: all entities of a type at one version, by ordinal.
 
-An ordinal is the place of a row in the storage order of one version. Columns, ids and adjacency are
-loaded when first asked for and kept in the cache of the process under the version they belong to.
+The ordinal of an entity is the position of its row in the storage order of one table version.
+Columns, id look-ups and adjacency are loaded on first use into the memory cache of the process,
+under keys that contain the version.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.rows import TablePin
-from omnigraph.engine.cache.cache import WAIT_SECONDS, Cache
-from omnigraph.engine.cache.carry_over import Changes, Links, carried_over
+from omnigraph.engine.cache.adjacency_update import AdjacencyChanges, EdgeArrays, updated_adjacency
 from omnigraph.engine.cache.disk_store import ArrayStore
-from omnigraph.engine.cache.version_mapping import (
+from omnigraph.engine.cache.memory_cache import WAIT_SECONDS, MemoryCache
+from omnigraph.engine.cache.row_mapping import (
     UNCHANGED,
-    Succession,
+    RowMapping,
     read_fresh,
+    row_mapping_between,
     share_files,
-    succession_between,
 )
-from omnigraph.engine.exec.sort import as_words
+from omnigraph.engine.exec.sort import dictionary_encoded
 from omnigraph.engine.tables.adjacency import Adjacency, Hits, Reached, build_adjacency
 from omnigraph.engine.tables.id_lookup import IdLookup
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.model.checkpoint import checkpoint
+from omnigraph.model.lru import LruCache
 from omnigraph.model.types import STRING, PropertyType
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Values, empty_values, values_of
@@ -41,23 +41,23 @@ from omnigraph.storage.lance.row_addresses import ADDRESS
 from omnigraph.storage.lance.tables import PinnedTable, TableRef
 
 Direction = Literal["out", "in"]
-Kept: TypeAlias = "tuple[ArrayStore, str]"
-"""Where derived arrays are kept, and what names the tables they are made from."""
+StoreEntry: TypeAlias = "tuple[ArrayStore, str]"
+"""A disk store, and the key prefix that identifies the source tables of derived arrays."""
 
 ID_TYPE: Final = PropertyType(STRING)
 LOOKUP_ROWS: Final = 1 << 16
-"""So many ids enter a dictionary between two checkpoints."""
+"""Ids that are added to a dictionary between two checkpoints."""
 LOOKUPS_MAX: Final = 1_000
-"""More ids than this are found in one pass over all ids."""
-EDGES_KEPT_MIN: Final = 100_000
-"""The adjacency of fewer edges is made again in less time than a file takes."""
-RECENT_MAX: Final = 1_024
-"""Structures whose newest version is remembered."""
+"""More ids than this are resolved by one pass over the id column."""
+EDGES_STORED_MIN: Final = 100_000
+"""The adjacency of fewer edges is rebuilt faster than a file is read."""
+LATEST_VERSIONS_MAX: Final = 1_024
+"""Derived structures whose latest version is tracked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The ordinals of both ends of every edge, by edge; -1 for a node that does not exist."""
+    """The ordinals of both ends of every edge; -1 for a node that does not exist."""
 
     source: Ints
     target: Ints
@@ -69,7 +69,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the rows of a table are stored, sorted, and their ordinals."""
+    """The row addresses of a table, sorted, with their ordinals."""
 
     stored: Ints
     order: Ints
@@ -87,29 +87,28 @@ class Addresses:
         return np.asarray(self.order[np.searchsorted(self.stored, addresses)])
 
 
-class Recent:
-    """For which version of each table a structure was made last. Thread-safe and bounded."""
+class LatestVersions:
+    """The table version for which each derived structure was built last. Thread-safe, bounded."""
 
     def __init__(self) -> None:
-        self._tables: OrderedDict[object, CachedTable] = OrderedDict()
-        self._lock = threading.Lock()
+        self._tables: LruCache[tuple[str, str | None, str], CachedTable] = LruCache(
+            LATEST_VERSIONS_MAX
+        )
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
     def before(self, ref: TableRef, what: str) -> CachedTable | None:
-        """The same or an earlier version of the table for which it was made."""
+        """The same or an earlier version of the table for which the structure was built."""
         found = self._tables.get((ref.path, ref.branch, what))
         return found if found is not None and found.ref.version <= ref.version else None
 
     def note(self, table: CachedTable, what: str) -> None:
-        key = (table.ref.path, table.ref.branch, what)
-        with self._lock:
-            self._tables.pop(key, None)
-            self._tables[key] = table
-            if len(self._tables) > RECENT_MAX:
-                self._tables.popitem(last=False)
+        self._tables.put((table.ref.path, table.ref.branch, what), table)
 
 
 def stored_columns(kind: NodeType | EdgeType) -> dict[str, str]:
-    """Where the values of each column are read: those of a key that is the id are read once."""
+    """The stored column of each property: a key that equals the id is read from ``id``."""
     found = {column.name: column.name for column in kind.columns()}
     if isinstance(kind, NodeType) and kind.id_property is not None:
         found[kind.id_property] = "id"
@@ -117,22 +116,25 @@ def stored_columns(kind: NodeType | EdgeType) -> dict[str, str]:
 
 
 class CachedTable:
-    """The entities of one type at one version."""
+    """All entities of one type at one version, loaded on demand."""
+
+    access_path: ClassVar[str] = "columns"
+    """How a profile names this way of finding entities."""
 
     def __init__(
         self,
         kind: NodeType | EdgeType,
         pin: TablePin,
         key: str,
-        cache: Cache,
+        cache: MemoryCache,
         open_table: Callable[[], PinnedTable],
-        recent: Recent,
-        kept: Callable[[], Kept] | None = None,
+        latest: LatestVersions,
+        store_entry: Callable[[], StoreEntry] | None = None,
     ) -> None:
         rows = pin.rows
         self.ref = pin.ref
-        self.recent = recent
-        self.kept = kept
+        self.latest = latest
+        self.store_entry = store_entry
         self.kind = kind
         self.rows = rows
         self.key = key
@@ -141,8 +143,8 @@ class CachedTable:
         self._all_key = ("all", rows)
         self._types = {column.name: column.type for column in kind.columns()}
         self.stored = stored_columns(kind)
-        """Where the values of each column are read."""
-        # With the type: that of an enum may change while the table stays the same.
+        """The stored column of each property."""
+        # With the property type: an enum may change while the table stays the same.
         self._keys = {
             name: f"{key}/column/{self.stored[name]}/{type}" for name, type in self._types.items()
         }
@@ -150,11 +152,23 @@ class CachedTable:
     @property
     def all(self) -> Ints:
         """Every ordinal."""
-        return self.cache.get(self._all_key, lambda: np.arange(self.rows, dtype=np.int32))
+        return self.cache.get_or_make(self._all_key, lambda: np.arange(self.rows, dtype=np.int32))
+
+    def is_all(self, ordinals: Ints) -> bool:
+        """Whether these are the ordinals of all entities, as ``all`` returns them."""
+        return ordinals is self.all
+
+    def favours_whole_columns(self, rows: int) -> bool:
+        """Whether computing on every entity once is cheaper than on ``rows`` ordinals."""
+        return rows > self.rows
+
+    def whole(self) -> CachedTable:
+        """This table with all its entities in memory."""
+        return self
 
     def has_columns(self, names: Iterable[str]) -> bool:
         """Whether these columns are in memory."""
-        return all(self.cache.peek(self._keys[name]) is not None for name in names)
+        return all(self.cache.get(self._keys[name]) is not None for name in names)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Load several columns in one pass over the table."""
@@ -166,7 +180,7 @@ class CachedTable:
 
     def column(self, name: str) -> Values:
         """A property of all entities."""
-        found = self.cache.peek(self._keys[name])
+        found = self.cache.get(self._keys[name])
         if found is not None:
             return cast(Values, found)
         stored = self.stored[name]
@@ -177,20 +191,27 @@ class CachedTable:
             kind = self._types[name]
             return values_of(read(), kind) if self.rows else empty_values(kind)
 
-        return self.cache.get(self._keys[name], load)
+        return self.cache.get_or_make(self._keys[name], load)
 
-    def words(self, name: str) -> Values:
-        """A property of all entities that is a string, as numbers into a sorted list of words."""
+    def dictionary_column(self, name: str) -> Values:
+        """A string property of all entities, dictionary-encoded."""
         column = self.column(name)
         if column.is_numpy:
             return column
-        return self.cache.get(f"{self._keys[name]}/words", lambda: as_words(column))
+        return self.cache.get_or_make(
+            f"{self._keys[name]}/words", lambda: dictionary_encoded(column)
+        )
+
+    def strings(self, name: str) -> Values | None:
+        """A property of all entities, where its values are strings in memory."""
+        column = self.column(name)
+        return None if column.is_numpy else column
 
     def gather(self, name: str, ordinals: Ints) -> Values:
         """A property of some entities."""
         column = self.column(name)
         if len(ordinals) == self.rows or ordinals.base is not None:
-            every = self.cache.peek(self._all_key)
+            every = self.cache.get(self._all_key)
             if every is not None and ordinals is every:
                 return column
             if every is not None and ordinals.base is every and len(ordinals):
@@ -203,8 +224,8 @@ class CachedTable:
         return self.gather("id", ordinals).to_arrow()
 
     def ordinals_at(self, found: pa.Table) -> Ints:
-        """The ordinals of rows that were read with their addresses."""
-        places: Addresses = self.cache.get(f"{self.key}/addresses", self._read_addresses)
+        """The ordinals of rows that were read with their row addresses."""
+        places: Addresses = self.cache.get_or_make(f"{self.key}/addresses", self._read_addresses)
         return places.ordinals(np.asarray(found[ADDRESS].to_numpy()))
 
     def _read_addresses(self) -> Addresses:
@@ -212,18 +233,18 @@ class CachedTable:
         return Addresses.of(np.asarray(stored[ADDRESS].to_numpy()))
 
     def positions(self, ordinals: Ints) -> Ints:
-        """Where entities stand in storage order: numbers that sort like it."""
+        """Storage positions of entities: integers that sort in storage order."""
         return ordinals
 
     def delta(
         self, earlier: CachedTable, *, follow: bool, values: bool = False
-    ) -> Succession | None:
-        """How the entities of an earlier version became these; None when that cannot be told.
+    ) -> RowMapping | None:
+        """The row mapping from an earlier version; None where a rebuild is needed.
 
-        ``values``: those that stayed have to have the values they had.
+        ``values``: rows that stayed must have unchanged values.
         """
         old, new = earlier.ref, self.ref
-        if old == new:  # unless a purge took some from it
+        if old == new:  # the number of rows differs after a purge
             return UNCHANGED if earlier.rows == self.rows else None
         if (old.path, old.branch) != (new.path, new.branch) or old.version > new.version:
             return None
@@ -231,15 +252,25 @@ class CachedTable:
             before, after = earlier.open(), self.open()
             if before.rows != earlier.rows or (values and not share_files(before, after)):
                 return None
-            return succession_between(before, after, follow=follow)
-        except OmnigraphError:  # the earlier one need not be there any more
+            return row_mapping_between(before, after, follow=follow)
+        except OmnigraphError:  # the earlier version may have been cleaned up
             return None
 
 
 class CachedNodes(CachedTable):
+    """All nodes of one type at one version."""
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._lookup_key = f"{self.key}/lookup"
+
+    def is_resident(self, columns: Iterable[str]) -> bool:
+        """Whether a query of these columns finds everything it needs in memory."""
+        return self.has_columns(("id", *columns))
+
+    def candidates(self, pushed_down: Callable[[], str | None]) -> Ints:
+        """The nodes that a scan tests. No filter is pushed down: the columns are in memory."""
+        return self.all
 
     def find(self, id: str) -> Ints:
         """The ordinal of the node with this id, if there is one."""
@@ -257,25 +288,25 @@ class CachedNodes(CachedTable):
 
     @property
     def lookup(self) -> IdLookup:
-        return self.cache.get(self._lookup_key, self._make_lookup)
+        return self.cache.get_or_make(self._lookup_key, self._make_lookup)
 
     def _make_lookup(self) -> IdLookup:
-        made = self._carried_over()
+        made = self._updated()
         if made is None:
             made = IdLookup({})
             ids = self.column("id").to_arrow()
             for part in chunked.chunks(len(ids), LOOKUP_ROWS):
                 some = ids.slice(part.start, LOOKUP_ROWS).to_pylist()
                 made.root.update(zip(some, range(part.start, part.stop), strict=True))
-        self.recent.note(self, "lookup")
+        self.latest.note(self, "lookup")
         return made
 
-    def _carried_over(self) -> IdLookup | None:
-        """The look-up of an earlier version, brought up to date."""
-        earlier = self.recent.before(self.ref, "lookup")
+    def _updated(self) -> IdLookup | None:
+        """The look-up of an earlier version, updated; None if there is none."""
+        earlier = self.latest.before(self.ref, "lookup")
         if not isinstance(earlier, CachedNodes):
             return None
-        known: IdLookup | None = self.cache.peek(earlier._lookup_key)
+        known: IdLookup | None = self.cache.get(earlier._lookup_key)
         delta = None if known is None else self.delta(earlier, follow=True)
         if known is None or delta is None:
             return None
@@ -284,21 +315,23 @@ class CachedNodes(CachedTable):
 
 
 class CachedEdges(CachedTable):
-    """The edges of one type at one version, between nodes at theirs."""
+    """All edges of one type at one version, with the versions of both node types."""
+
+    access_path: ClassVar[str] = "adjacency"
 
     def __init__(
         self,
         kind: EdgeType,
         pin: TablePin,
         key: str,
-        cache: Cache,
+        cache: MemoryCache,
         open_table: Callable[[], PinnedTable],
-        recent: Recent,
+        latest: LatestVersions,
         source: CachedNodes,
         target: CachedNodes,
-        kept: Callable[[], Kept] | None = None,
+        store_entry: Callable[[], StoreEntry] | None = None,
     ) -> None:
-        super().__init__(kind, pin, key, cache, open_table, recent, kept)
+        super().__init__(kind, pin, key, cache, open_table, latest, store_entry)
         self._source = source
         self._target = target
         links = f"{key}/{source.key}/{target.key}"
@@ -310,40 +343,58 @@ class CachedEdges(CachedTable):
         }
 
     def edges_of(self, direction: Direction, nodes: Ints) -> Hits:
-        """The edges that leave or enter nodes."""
+        """The outgoing or incoming edges of nodes."""
         return self.adjacency(direction).edges_of(nodes)
 
     def neighbours(self, direction: Direction, nodes: Ints) -> Reached:
-        """The neighbours of nodes along or against the edges, each once."""
+        """The distinct neighbours of nodes in one direction."""
         return self.adjacency(direction, distinct=True).neighbours(nodes)
 
     def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints:
-        """How many neighbours each of these nodes has."""
+        """The degree of each of these nodes."""
         return self.adjacency(direction, distinct=distinct).degrees(nodes)
 
+    def expansion_bound(self, nodes: int) -> int:
+        """An upper bound of the number of edges found from ``nodes`` nodes."""
+        return nodes * self.rows
+
+    def far_count(self, direction: Direction) -> int | None:
+        """The number of nodes at the far end, which bounds their ordinals."""
+        return self._target.rows if direction == "out" else self._source.rows
+
+    def prefetch(self, direction: Direction, id: str) -> None:
+        """Nothing: the adjacency is in memory."""
+
+    def finish_prefetch(self) -> None:
+        """Nothing: see ``prefetch``."""
+
+    def is_resident(self, columns: Iterable[str]) -> bool:
+        """Whether a query of these columns finds everything it needs in memory."""
+        return self.has_columns(columns) and (self.has_adjacency("out") or self.has_adjacency("in"))
+
     def has_adjacency(self, direction: Direction) -> bool:
-        return self.cache.peek(self._adjacency_keys[direction, False]) is not None
+        return self.cache.get(self._adjacency_keys[direction, False]) is not None
 
     def adjacency(self, direction: Direction, *, distinct: bool = False) -> Adjacency:
         key = self._adjacency_keys[direction, distinct]
-        found = self.cache.peek(key)
+        found = self.cache.get(key)
         if found is not None:
             return cast(Adjacency, found)
         if distinct:
-            return self.cache.get(key, self.adjacency(direction).distinct)
-        return self.cache.get(key, lambda: self._build(direction))
+            return self.cache.get_or_make(key, self.adjacency(direction).distinct)
+        return self.cache.get_or_make(key, lambda: self._build(direction))
 
     def _build(self, direction: Direction) -> Adjacency:
-        made = self._carried_over(direction)
+        made = self._updated(direction)
         if made is None:
-            made = self._found_or_made(direction)
-        self.recent.note(self, direction)
+            made = self._read_or_build(direction)
+        self.latest.note(self, direction)
         return made
 
-    def _found_or_made(self, direction: Direction) -> Adjacency:
-        if self.kept is None or self.rows < EDGES_KEPT_MIN:
+    def _read_or_build(self, direction: Direction) -> Adjacency:
+        if self.store_entry is None or self.rows < EDGES_STORED_MIN:
             return self._make(direction)
-        store, name = self.kept()
+        store, name = self.store_entry()
         name = f"{name}/{direction}"
         found = store.read(name)
         if found is not None:
@@ -352,14 +403,14 @@ class CachedEdges(CachedTable):
         store.write(name, {"starts": made.starts, "nodes": made.nodes, "edges": made.edges})
         return made
 
-    def _carried_over(self, direction: Direction) -> Adjacency | None:
-        """The adjacency of an earlier version, brought up to date."""
-        earlier = self.recent.before(self.ref, direction)
+    def _updated(self, direction: Direction) -> Adjacency | None:
+        """The adjacency of an earlier version, updated; None if there is none."""
+        earlier = self.latest.before(self.ref, direction)
         if not isinstance(earlier, CachedEdges):
             return None
-        known: Adjacency | None = self.cache.peek(earlier._adjacency_keys[direction, False])
+        known: Adjacency | None = self.cache.get(earlier._adjacency_keys[direction, False])
         if known is None or len(known.nodes) < earlier.rows:
-            return None  # an edge without one of its nodes may get it later
+            return None  # a dangling edge may get its node later
         edges = self.delta(earlier, follow=False)
         near = self._source.delta(earlier._source, follow=True)
         far = self._target.delta(earlier._target, follow=True)
@@ -367,15 +418,15 @@ class CachedEdges(CachedTable):
             return None
         fresh = read_fresh(self.open(), edges, [SRC, DST])
         ends = self._source.resolve(fresh[SRC]), self._target.resolve(fresh[DST])
-        added = Links(*ends, edges.fresh)
+        added = EdgeArrays(*ends, edges.fresh)
         count = self._source.rows
         if direction == "in":
-            added = Links(added.far, added.near, added.edge)
+            added = EdgeArrays(added.far, added.near, added.edge)
             near, far, count = far, near, self._target.rows
-        return carried_over(known, Changes(near, far, edges, added), count)
+        return updated_adjacency(known, AdjacencyChanges(near, far, edges, added), count)
 
     def _make(self, direction: Direction) -> Adjacency:
-        ends = self.cache.get(self._ends_key, self._find_ends)
+        ends = self.cache.get_or_make(self._ends_key, self._find_ends)
         if direction == "out":
             return build_adjacency(ends.source, ends.target, self._source.rows)
         return build_adjacency(ends.target, ends.source, self._target.rows)
@@ -385,11 +436,11 @@ class CachedEdges(CachedTable):
             none = np.array([], dtype=np.int32)
             return Ends(none, none)
         found = self.open().scan([SRC, DST])
-        workers = ThreadPoolExecutor(2)  # Arrow looks ids up without Python's lock
+        workers = ThreadPoolExecutor(2)  # Arrow releases the interpreter lock
         try:
             source = workers.submit(self._source.resolve, found[SRC])
             target = workers.submit(self._target.resolve, found[DST])
-            # One call of Arrow cannot be stopped; a query that is given up does not wait for it.
+            # An Arrow call cannot be interrupted; a cancelled query does not wait for it.
             while wait((source, target), timeout=WAIT_SECONDS).not_done:
                 checkpoint()
             return Ends(source.result(), target.result())

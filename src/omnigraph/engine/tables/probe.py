@@ -1,8 +1,8 @@
-"""Types on first touch: only the entities a query meets, fetched from the tables.
+"""Probed tables: only the entities that a query needs, looked up in the stored table.
 
-Nothing is loaded for later. Entities get ordinals in the order they are met, local to one query;
-what sorts is their storage position, so that rows come in the same order as from the cache. A
-query that turns out to meet many entities is given up here and run on cached columns instead.
+Nothing is cached. Entities get ordinals in the order of look-ups, local to one query; results are
+sorted by storage position, so that rows come in the same order as from cached tables. A query that
+needs many entities raises ``ProbeTooWide`` and runs on cached tables instead.
 """
 
 from __future__ import annotations
@@ -11,34 +11,40 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.tables.adjacency import Hits, Reached
-from omnigraph.engine.tables.loaded import CachedEdges, CachedNodes, Direction, stored_columns
+from omnigraph.engine.tables.adjacency import Adjacency, Hits, Reached
+from omnigraph.engine.tables.loaded import (
+    CachedEdges,
+    CachedNodes,
+    CachedTable,
+    Direction,
+    stored_columns,
+)
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.storage.lance.lookup import membership
 from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, PinnedTable
 
 PROBE_IDS_MAX: Final = 500
-"""More ids than this in one step cost more than loading the columns does."""
+"""Looking up more ids than this in one step costs more than loading the columns."""
 PROBE_ROWS_MAX: Final = 4_096
-"""More entities than this are not a first touch any more."""
+"""Entities that one probed table may fetch."""
 _OFFSET: Final = (1 << FRAGMENT_SHIFT) - 1
 
 
-class TooWide(Exception):
-    """Met more than a first touch should; caught by the engine, never seen outside."""
+class ProbeTooWide(Exception):
+    """A probe needs too many entities. The engine catches it and uses cached tables."""
 
 
-class _Reading(threading.Thread):
-    """Rows that are being read while something else is done."""
+class _BackgroundRead(threading.Thread):
+    """A scan that runs in a thread of its own."""
 
     def __init__(self, read: Callable[[], pa.Table]) -> None:
-        super().__init__(name="omnigraph-look-ahead", daemon=True)
+        super().__init__(name="omnigraph-prefetch", daemon=True)
         self._read = read
         self._found: pa.Table | None = None
         self._error: Exception | None = None
@@ -58,7 +64,9 @@ class _Reading(threading.Thread):
 
 
 class ProbedTable:
-    """The entities of one type that were met so far."""
+    """The entities of one type that were looked up so far."""
+
+    access_path: ClassVar[str] = "look-up"
 
     def __init__(
         self,
@@ -76,7 +84,20 @@ class ProbedTable:
         self._parts: list[pa.Table] = []
         self._met: dict[int, int] = {}  # position in storage -> ordinal
         self._gathered: dict[str, tuple[int, Values]] = {}
-        self._begun: dict[str | None, _Reading] = {}
+        self._begun: dict[str | None, _BackgroundRead] = {}
+
+    def is_all(self, ordinals: Ints) -> bool:
+        return False
+
+    def favours_whole_columns(self, rows: int) -> bool:
+        return False
+
+    def whole(self) -> CachedTable:
+        """Refused: a probe reads a few entities."""
+        raise ProbeTooWide
+
+    def strings(self, name: str) -> Values | None:
+        return None
 
     def gather(self, name: str, ordinals: Ints) -> Values:
         known, values = self._gathered.get(name, (-1, None))
@@ -98,15 +119,15 @@ class ProbedTable:
         chunks = [chunk for part in parts for chunk in part.chunks]
         return values_of(pa.chunked_array(chunks), self._types[name])
 
-    def begin(self, condition: str | None, known: Mapping[str, str]) -> None:
-        """Begin to read rows that will be fetched, or not; ``settle`` must follow."""
-        reading = _Reading(lambda: self._read(condition, known))
-        with suppress(RuntimeError):  # a process may have as many threads as it is allowed
+    def _begin(self, condition: str | None, known: Mapping[str, str]) -> None:
+        """Start reading rows that ``fetch`` may need; ``finish_prefetch`` must follow."""
+        reading = _BackgroundRead(lambda: self._read(condition, known))
+        with suppress(RuntimeError):  # no more threads: the rows are read when they are needed
             reading.start()
             self._begun[condition] = reading
 
-    def settle(self) -> None:
-        """Wait for what was begun: nothing is read any more afterwards."""
+    def finish_prefetch(self) -> None:
+        """Wait for all prefetches to end."""
         for reading in self._begun.values():
             reading.join()
 
@@ -121,18 +142,19 @@ class ProbedTable:
     def fetch(
         self, condition: str | None, known: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[Ints, pa.Table]:
-        """The rows that satisfy a condition, in storage order, and their ordinals. What the
-        condition says of columns already is ``known``: they are not read.
+        """The rows that satisfy a condition, in storage order, and their ordinals.
+
+        ``known``: columns whose value the condition determines; they are not read.
         """
         begun = self._begun.get(condition)
         found = self._read(condition, known) if begun is None else begun.result()
         table = self._open()
         if found.num_rows > PROBE_ROWS_MAX:
-            raise TooWide
+            raise ProbeTooWide
         positions = self._storage_positions(table, found["_rowaddr"].to_numpy())
         if (positions[1:] < positions[:-1]).any():
             order = np.argsort(positions, kind="stable")
-            # Not as it is: to look at an array of numpy, pyarrow loads numpy's masked arrays.
+            # As a list: converting a numpy array makes pyarrow import numpy.ma.
             found = found.take(pa.array(order.tolist(), pa.int64()))
             positions = positions[order]
         fresh = [at for at, place in enumerate(positions.tolist()) if place not in self._met]
@@ -141,12 +163,12 @@ class ProbedTable:
         if fresh:
             self._parts.append(found.take(fresh) if len(fresh) < found.num_rows else found)
         if len(self._met) > PROBE_ROWS_MAX:
-            raise TooWide
+            raise ProbeTooWide
         ordinals = [self._met[place] for place in positions.tolist()]
         return np.array(ordinals, dtype=np.int32), found
 
     def _storage_positions(self, table: PinnedTable, addresses: Ints) -> Ints:
-        """Places in scan order: by the fragment's place in the table, then within it."""
+        """Positions in scan order: by the index of the fragment, then by the offset within it."""
         place = {fragment: at for at, fragment in enumerate(table.fragment_ids)}
         fragments = (addresses >> FRAGMENT_SHIFT).astype(np.int64)
         ranks = np.array([place[int(f)] for f in fragments.tolist()], dtype=np.int64)
@@ -154,6 +176,8 @@ class ProbedTable:
 
 
 class ProbedNodes(ProbedTable):
+    """Nodes looked up by id or by a pushed-down filter."""
+
     def __init__(
         self,
         kind: NodeType,
@@ -163,6 +187,13 @@ class ProbedNodes(ProbedTable):
     ) -> None:
         super().__init__(kind, rows, open_table, {"id", *columns})
         self._by_id: dict[str, int] = {}  # -1: does not exist
+
+    def candidates(self, pushed_down: Callable[[], str | None]) -> Ints:
+        """The nodes that a scan tests: those that satisfy the filter pushed down to the table."""
+        condition = pushed_down()
+        if condition is None:
+            raise ProbeTooWide
+        return self.fetch(condition)[0]
 
     def find(self, id: str) -> Ints:
         """The ordinal of the node with this id, if there is one."""
@@ -174,7 +205,7 @@ class ProbedNodes(ProbedTable):
         wanted = ids.to_pylist()
         unknown = [id for id in dict.fromkeys(wanted) if id not in self._by_id]
         if len(unknown) > PROBE_IDS_MAX:
-            raise TooWide
+            raise ProbeTooWide
         if unknown:
             condition = membership("id", pa.array(unknown, type=pa.string()))
             ordinals, found = self.fetch(condition, _only("id", unknown))
@@ -184,7 +215,7 @@ class ProbedNodes(ProbedTable):
 
 
 class ProbedEdges(ProbedTable):
-    """Edges found by the ids of the nodes they touch."""
+    """Edges looked up by the ids of their nodes."""
 
     def __init__(
         self,
@@ -198,14 +229,26 @@ class ProbedEdges(ProbedTable):
         super().__init__(kind, rows, open_table, {SRC, DST, *columns})
         self._ends = {"out": (source, target), "in": (target, source)}
 
-    def begin_edges_of(self, direction: Direction, id: str) -> None:
-        """Begin to read the edges of a node that may exist."""
+    def adjacency(self, direction: Direction, *, distinct: bool = False) -> Adjacency | None:
+        """None: edges are looked up."""
+        return None
+
+    def expansion_bound(self, nodes: int) -> int:
+        """Nothing to check beforehand: a probe gives up at ``PROBE_ROWS_MAX``."""
+        return 0
+
+    def far_count(self, direction: Direction) -> int | None:
+        """None: ordinals are given in the order of look-ups."""
+        return None
+
+    def prefetch(self, direction: Direction, id: str) -> None:
+        """Start reading the edges of a node that may exist."""
         asked = SRC if direction == "out" else DST
-        self.begin(_touching(asked, [id]), {asked: id})
+        self._begin(_touching(asked, [id]), {asked: id})
 
     def neighbours(self, direction: Direction, nodes: Ints) -> Reached:
         origin, node, _ = self.edges_of(direction, nodes)
-        first = np.ones(len(node), dtype=bool)  # of equal ones, which stand next to each other
+        first = np.ones(len(node), dtype=bool)  # parallel edges are adjacent
         first[1:] = (origin[1:] != origin[:-1]) | (node[1:] != node[:-1])
         return Reached(origin[first], node[first])
 
@@ -217,16 +260,16 @@ class ProbedEdges(ProbedTable):
         ids = near.ids(nodes).to_pylist()
         unique = list(dict.fromkeys(ids))
         if len(unique) > PROBE_IDS_MAX:
-            raise TooWide
+            raise ProbeTooWide
         edges, found = self.fetch(_touching(asked, unique), _only(asked, unique))
         ends = far.resolve(found[other])
         by_id: dict[str, list[int]] = {id: [] for id in unique}
         for at, id in enumerate(found[asked].to_pylist()):
-            if ends[at] >= 0:  # an edge to a node that does not exist is none
+            if ends[at] >= 0:  # dangling edges are skipped
                 by_id[id].append(at)
         origin, places = _spread(ids, by_id)
         if len(origin) > PROBE_ROWS_MAX:
-            raise TooWide
+            raise ProbeTooWide
         node, edge = ends[places], edges[places]
         order = np.lexsort((self.positions(edge), far.positions(node), origin))
         return Hits(origin[order], node[order], edge[order])
@@ -237,12 +280,12 @@ class ProbedEdges(ProbedTable):
 
 
 def _only(column: str, ids: list[str]) -> dict[str, str]:
-    """What is known of rows that have one of these ids in a column."""
+    """The column value that a look-up of a single id determines."""
     return {column: ids[0]} if len(ids) == 1 else {}
 
 
 def _touching(column: str, ids: list[str]) -> str | None:
-    """The condition that an edge has one of these ids at one of its ends."""
+    """The filter for edges with one of these ids at one end."""
     return membership(column, pa.array(ids, type=pa.string()))
 
 
@@ -252,6 +295,7 @@ def _spread(ids: Sequence[str], by_id: dict[str, list[int]]) -> tuple[Ints, Ints
     return np.array(origin, dtype=np.int32), np.array(places, dtype=np.int64)
 
 
-Nodes: TypeAlias = CachedNodes | ProbedNodes
-"""The nodes of a type, however they are reached."""
-Edges: TypeAlias = CachedEdges | ProbedEdges
+NodeTable: TypeAlias = CachedNodes | ProbedNodes
+"""The nodes of a type, in memory or looked up. Both have the methods that execution uses."""
+EdgeTable: TypeAlias = CachedEdges | ProbedEdges
+EntityTable: TypeAlias = NodeTable | EdgeTable

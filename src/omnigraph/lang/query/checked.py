@@ -52,7 +52,7 @@ class CheckedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ResultColumn:
     name: str
     expression: Expression
 
@@ -74,7 +74,7 @@ class CheckedRead:
     syntax: ast.Query
     parameters: tuple[ParameterValue, ...]
     block: CheckedBlock
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     is_aggregate: bool
     ranking: Ranking | None
     order: tuple[SortKey, ...]
@@ -86,7 +86,7 @@ class CheckedRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class CheckedAssignment:
     property: PropertyOf
     value: Expression
 
@@ -96,13 +96,13 @@ class CheckedInsert:
     """Of an edge, ``assignments`` include ``from`` and ``to``."""
 
     type: EntityType
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[CheckedAssignment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedUpdate:
     type: EntityType
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[CheckedAssignment, ...]
     where: Compare
 
 

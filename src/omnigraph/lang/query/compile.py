@@ -7,6 +7,7 @@ cache what comes out of here by text and schema hash.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from omnigraph.errors import QueryNotFound
 from omnigraph.lang.query.check import check_query
@@ -19,6 +20,10 @@ from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.lang.syntax.diagnostics import Diagnostic, SourceError
 from omnigraph.lang.syntax.source import Source
 from omnigraph.lang.syntax.suggest import did_you_mean
+from omnigraph.model.lru import LruCache
+
+COMPILED_MAX: Final = 512
+"""Compiled queries that a process keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,12 @@ class CompiledQuery:
         return isinstance(self.checked, CheckedWrite)
 
     def require_read(self) -> None:
-        """Refuse a query that writes where only reading is asked for."""
+        """Refuse a write query where a read is required."""
         if self.is_write:
             self._refuse("writes, and was called as a read", "Call it as a mutation.")
 
     def require_write(self) -> None:
-        """Refuse a query that reads where a mutation is asked for."""
+        """Refuse a read query where a write is required."""
         if not self.is_write:
             self._refuse("reads, and was called as a mutation", "Call it as a read query.")
 
@@ -51,6 +56,28 @@ class CompiledQuery:
         name = self.checked.syntax.name
         finding = Diagnostic("T44", f"query `{name.text}` {problem}", name.span, remedy=remedy)
         raise SourceError(self.source, [finding])
+
+
+_compiled: LruCache[tuple[str, str | None, str, str], CompiledQuery] = LruCache(COMPILED_MAX)
+
+
+def compile_cached(
+    text: str,
+    schema: AcceptedSchema,
+    schema_hash: str,
+    name: str | None = None,
+    *,
+    file: str = "<query>",
+) -> CompiledQuery:
+    """The same as ``compile_query``, compiled once per process. ``schema_hash`` names the schema
+    with the identities of its types.
+    """
+    key = (text, name, schema_hash, file)
+    found = _compiled.get(key)
+    if found is None:
+        found = compile_query(text, schema, name, file=file)
+        _compiled.put(key, found)
+    return found
 
 
 def compile_query(
@@ -71,7 +98,7 @@ def select_query(file: ast.QueryFile, name: str | None = None) -> ast.Query:
             return file.queries[0]
         found = "no query" if not names else f"{len(names)} queries: {', '.join(names[:10])}"
         raise QueryNotFound(
-            f"{file.source.name} holds {found}", remedy="Say which query is meant by its name."
+            f"{file.source.name} holds {found}", remedy="Give the name of one of them."
         )
     for query in file.queries:
         if query.name.text == name:

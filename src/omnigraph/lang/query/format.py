@@ -27,7 +27,7 @@ def format_queries(text: str | Source, *, name: str = "<query>") -> str:
     queries = parser.queries()
     diagnostics.raise_errors()
     tokens = _with_regular_commas(parser.tokens, queries)
-    return _Formatter(source, tokens, parser.comments).file(queries)
+    return _QueryFormatter(source, tokens, parser.comments).file(queries)
 
 
 class _Spanned(Protocol):
@@ -35,7 +35,7 @@ class _Spanned(Protocol):
     def span(self) -> Span: ...
 
 
-class _Formatter:
+class _QueryFormatter:
     """Walks the tree and hands the tokens of each line to the printer."""
 
     def __init__(self, source: Source, tokens: Sequence[Token], comments: Sequence[Token]) -> None:
@@ -138,7 +138,7 @@ class _Formatter:
         return self._starts[span.start]
 
     def _after(self, span: Span) -> int:
-        """The index of the first token behind a span, not counting its comma."""
+        """The index of the first token after a span and its comma."""
         at = self._index(span)
         while self._tokens[at].start < span.end and self._tokens[at].text:
             at += 1

@@ -1,7 +1,7 @@
 """The functions of the query language, as one table.
 
 Owns their names, argument counts and where each may stand. The parser, the checker, the formatter
-and the reference documentation all read this table; nobody else lists functions.
+and the reference documentation all read this table; functions are listed nowhere else.
 """
 
 from __future__ import annotations

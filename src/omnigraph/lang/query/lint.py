@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from omnigraph.lang.query.check import try_check
 from omnigraph.lang.query.checked import CheckedQuery, CheckedRead, CheckedUpdate, CheckedWrite
-from omnigraph.lang.query.operation import Operation, describe_operation
+from omnigraph.lang.query.operation import QueryOperation, describe_operation
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.parse.parser import parse_source
 from omnigraph.lang.query.usage import unused_parameters
@@ -45,7 +45,7 @@ class SchemaOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """Something about the file as a whole."""
 
     severity: Severity
@@ -83,7 +83,7 @@ class QueryResult:
     kind: Literal["read", "mutation"]
     warnings: tuple[str, ...] = ()
     error: str | None = None
-    operation: Operation | None = None
+    operation: QueryOperation | None = None
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -107,7 +107,7 @@ class LintReport:
     source: Source
     schema_origin: SchemaOrigin
     results: tuple[QueryResult, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     diagnostics: tuple[Diagnostic, ...]
     omitted: int = 0
 
@@ -192,7 +192,7 @@ def lint_queries(text: str | Source, schema: AcceptedSchema, origin: SchemaOrigi
 
 def _unparsed(source: Source, origin: SchemaOrigin, parsing: Diagnostics) -> LintReport:
     findings = [
-        Finding("error", PARSE_FAILURE, item.headline(source))
+        LintFinding("error", PARSE_FAILURE, item.headline(source))
         for item in parsing.items
         if item.severity == "error"
     ]
@@ -229,7 +229,9 @@ def _warnings(query: ast.Query, checked: CheckedQuery) -> Iterable[str]:
 # Findings about the whole file
 
 
-def _never_updated(queries: Sequence[CheckedQuery], schema: AcceptedSchema) -> Iterable[Finding]:
+def _never_updated(
+    queries: Sequence[CheckedQuery], schema: AcceptedSchema
+) -> Iterable[LintFinding]:
     updated: dict[str, set[str]] = defaultdict(set)
     names: dict[str, dict[str, None]] = defaultdict(dict)
     for query in queries:
@@ -244,7 +246,7 @@ def _never_updated(queries: Sequence[CheckedQuery], schema: AcceptedSchema) -> I
         for name in _updatable(schema.nodes[node]):
             if name not in updated[node]:
                 message = f"no update sets the nullable property `{name}` of {node}"
-                yield Finding("warning", NEVER_UPDATED, message, node, name, tuple(by))
+                yield LintFinding("warning", NEVER_UPDATED, message, node, name, tuple(by))
 
 
 def _updatable(node: NodeType) -> Iterable[str]:
@@ -256,11 +258,11 @@ def _updatable(node: NodeType) -> Iterable[str]:
     )
 
 
-def _taken_names(file: ast.QueryFile) -> Iterable[Finding]:
+def _taken_names(file: ast.QueryFile) -> Iterable[LintFinding]:
     seen: set[str] = set()
     for query in file.queries:
         name = query.name.text
         if name in seen:
             message = f"a query `{name}` stands earlier in the file and is the one called"
-            yield Finding("warning", NAME_TAKEN, message, query_names=(name,))
+            yield LintFinding("warning", NAME_TAKEN, message, query_names=(name,))
         seen.add(name)

@@ -23,7 +23,7 @@ from omnigraph.lang.schema import AcceptedSchema
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DescribedField:
     """A column or a parameter: its name and what kind of value it has."""
 
     name: str
@@ -34,8 +34,8 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    result: tuple[Field, ...]
+class QueryOperation:
+    result: tuple[DescribedField, ...]
     reads: tuple[EntityType, ...]
     writes: tuple[EntityType, ...]
 
@@ -47,11 +47,11 @@ class Operation:
         }
 
 
-def describe_operation(query: CheckedQuery, schema: AcceptedSchema) -> Operation:
+def describe_operation(query: CheckedQuery, schema: AcceptedSchema) -> QueryOperation:
     """The columns of a query and the types it reads and writes."""
     if isinstance(query, CheckedRead):
-        result = tuple(Field(item.name, item.type) for item in query.columns)
-        return Operation(result, _sorted(_block_reads(query.block)), ())
+        result = tuple(DescribedField(item.name, item.type) for item in query.columns)
+        return QueryOperation(result, _sorted(_block_reads(query.block)), ())
     reads: list[EntityType] = []
     writes: list[EntityType] = []
     for statement in query.statements:
@@ -61,12 +61,12 @@ def describe_operation(query: CheckedQuery, schema: AcceptedSchema) -> Operation
             reads += (EntityType("node", edge.source), EntityType("node", edge.target))
         if isinstance(statement, CheckedDelete):
             writes += incident_edges(schema, statement.type)
-    return Operation((), _sorted((*reads, *writes)), _sorted(writes))
+    return QueryOperation((), _sorted((*reads, *writes)), _sorted(writes))
 
 
 def describe_parameters(parameters: Iterable[ParameterValue]) -> list[dict[str, Any]]:
     """Declared parameters as a list of stored queries shows them."""
-    return [Field(item.name, item.type).to_json() for item in parameters]
+    return [DescribedField(item.name, item.type).to_json() for item in parameters]
 
 
 def describe_type(kind: ValueType) -> dict[str, Any]:

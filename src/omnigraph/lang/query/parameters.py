@@ -23,7 +23,7 @@ ParameterMode = Literal["standard", "js_safe"]
 NAME_SHOWN: Final = 100
 """Letters of an unknown name in a message."""
 PROBLEMS_MAX: Final = 100
-"""More are counted by nobody."""
+"""Further problems are not reported."""
 
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}")
 

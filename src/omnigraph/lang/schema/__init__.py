@@ -13,42 +13,42 @@ from omnigraph.lang.schema.catalog import (
     NodeType,
 )
 from omnigraph.lang.schema.change.plan import PlanFacts, plan_schema
-from omnigraph.lang.schema.change.revive import with_revived
-from omnigraph.lang.schema.change.steps import Plan, Step
+from omnigraph.lang.schema.change.steps import SchemaPlan, SchemaStep
 from omnigraph.lang.schema.change.tighten import tightened
+from omnigraph.lang.schema.change.undrop import with_undropped
 from omnigraph.lang.schema.entity_id import entity_id, unique_tuple
 from omnigraph.lang.schema.format import format_schema
 from omnigraph.lang.schema.parse.ast import SchemaFile
 from omnigraph.lang.schema.parts import (
-    Cardinality,
     Check,
-    Column,
     CustomAnnotation,
+    EdgeCardinality,
     Embed,
     Origin,
     Property,
     Range,
+    TableColumn,
 )
 
 __all__ = [
     "DST",
     "SRC",
     "AcceptedSchema",
-    "Cardinality",
     "Check",
-    "Column",
     "CustomAnnotation",
+    "EdgeCardinality",
     "EdgeType",
     "Embed",
     "InterfaceType",
     "NodeType",
     "Origin",
-    "Plan",
     "PlanFacts",
     "Property",
     "Range",
     "SchemaFile",
-    "Step",
+    "SchemaPlan",
+    "SchemaStep",
+    "TableColumn",
     "accept_schema",
     "entity_id",
     "format_schema",
@@ -56,5 +56,5 @@ __all__ = [
     "plan_schema",
     "tightened",
     "unique_tuple",
-    "with_revived",
+    "with_undropped",
 ]

@@ -19,15 +19,15 @@ from omnigraph.lang.schema.parse.ast import TypeKind
 from omnigraph.lang.schema.parts import (
     ANY_NUMBER,
     NO_ORIGIN,
-    Cardinality,
     Check,
-    Column,
     Columns,
     CustomAnnotation,
+    EdgeCardinality,
     Json,
     Origin,
     Property,
     Range,
+    TableColumn,
     read_annotations,
 )
 from omnigraph.lang.syntax import Diagnostic, did_you_mean
@@ -60,11 +60,11 @@ class _Type:
     """Declared indexes; a key counts as one."""
     type_id: str = ""
     origin: Origin = NO_ORIGIN
+    key: str = field(init=False, repr=False, compare=False)
+    """The type key, such as ``node:Person``."""
 
-    @property
-    def key(self) -> str:
-        """The type key, such as ``node:Person``."""
-        return f"{self.kind}:{self.name}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.kind}:{self.name}")
 
     def shape(self) -> Json:
         body: Json = {
@@ -118,7 +118,7 @@ class InterfaceType(_Type):
 
 
 @dataclass(frozen=True, slots=True)
-class _EntityType(_Type):
+class _DeclaredType(_Type):
     """A type with entities: a table, a lifetime, and documentation."""
 
     system_columns: ClassVar[Columns]
@@ -153,11 +153,11 @@ class _EntityType(_Type):
             "annotations": read_annotations(body),
         }
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[TableColumn, ...]:
         """The table of this type: system columns, then properties in name order."""
-        system = [Column(name, PropertyType(STRING), None) for name in self.system_columns]
+        system = [TableColumn(name, PropertyType(STRING), None) for name in self.system_columns]
         declared = [
-            Column(item.name, item.type, item.property_id) for item in self.properties.values()
+            TableColumn(item.name, item.type, item.property_id) for item in self.properties.values()
         ]
         return (*system, *declared)
 
@@ -171,7 +171,7 @@ class _EntityType(_Type):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeType(_EntityType):
+class NodeType(_DeclaredType):
     kind: ClassVar[TypeKind] = "node"
     system_columns: ClassVar[Columns] = (ID,)
 
@@ -198,7 +198,7 @@ class NodeType(_EntityType):
         return name if self.properties[name].type.is_plain_string else None
 
     def shape(self) -> Json:
-        body = _EntityType.shape(self)
+        body = _DeclaredType.shape(self)
         if self.key_columns:
             body["key"] = list(self.key_columns)
         if self.ranges:
@@ -221,7 +221,7 @@ class NodeType(_EntityType):
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeType(_EntityType):
+class EdgeType(_DeclaredType):
     kind: ClassVar[TypeKind] = "edge"
     system_columns: ClassVar[Columns] = (ID, SRC, DST)
     endpoints: ClassVar[Mapping[str, str]] = {SRC: "from", DST: "to"}
@@ -229,7 +229,7 @@ class EdgeType(_EntityType):
     _: KW_ONLY
     source: str
     target: str
-    cardinality: Cardinality = ANY_NUMBER
+    cardinality: EdgeCardinality = ANY_NUMBER
 
     @property
     def key_properties(self) -> Columns:
@@ -237,7 +237,7 @@ class EdgeType(_EntityType):
         return ()
 
     def shape(self) -> Json:
-        body = _EntityType.shape(self)
+        body = _DeclaredType.shape(self)
         body["source"] = self.source
         body["target"] = self.target
         body["cardinality"] = [self.cardinality.low, self.cardinality.high]
@@ -249,7 +249,7 @@ class EdgeType(_EntityType):
             **cls._common(body),
             source=body["source"],
             target=body["target"],
-            cardinality=Cardinality(*body["cardinality"]),
+            cardinality=EdgeCardinality(*body["cardinality"]),
         )
 
 

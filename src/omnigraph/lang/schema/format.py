@@ -26,7 +26,7 @@ def format_schema(text: str, name: str = "<schema>") -> str:
     diagnostics = Diagnostics(source)
     parse(source, diagnostics)
     diagnostics.raise_errors()
-    return _Formatter(TokenStream(source, diagnostics)).run()
+    return _SchemaFormatter(TokenStream(source, diagnostics)).run()
 
 
 def _space(left: Token, right: Token) -> bool:
@@ -42,7 +42,7 @@ def _space(left: Token, right: Token) -> bool:
     return left.end != right.start or left.kind == left.text or right.kind == right.text
 
 
-class _Formatter:
+class _SchemaFormatter:
     """Cuts a text that parses into lines."""
 
     def __init__(self, stream: TokenStream) -> None:

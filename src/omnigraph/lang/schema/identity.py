@@ -1,4 +1,4 @@
-"""Which declaration is which thing of the accepted schema, and new identities for the rest.
+"""Matches declarations with the accepted schema; mints identities for new ones.
 
 A declaration continues what has the same kind and name; otherwise what its ``@rename_from`` names;
 otherwise it is new. Nothing that was dropped ever gets its old identity back. New identities are
@@ -34,7 +34,7 @@ def identify(
     diagnostics: Diagnostics,
 ) -> Resolved:
     """The same types with their identities. Nothing is minted when a hint is wrong."""
-    matcher = _Matcher(resolved, previous, diagnostics)
+    matcher = _IdentityMatcher(resolved, previous, diagnostics)
     errors = diagnostics.error_count
     matched = matcher.match()
     if diagnostics.error_count != errors:
@@ -42,7 +42,7 @@ def identify(
     return _Minter(matched, mint).give(resolved)
 
 
-class _Matcher:
+class _IdentityMatcher:
     """Finds the accepted type and the accepted properties that each declaration continues."""
 
     def __init__(
@@ -130,7 +130,7 @@ class _Matcher:
     def match_members(self, item: _AnyType, name: str, before: Property) -> Property:
         """An accepted property that knows what the members of its enum were called."""
         declared = item.properties[name]
-        # Of a property that comes from an interface, the interface's declaration is told about.
+        # For an inherited property the span is that of the declaration in the interface.
         silent = declared.inherited
 
         def refuse(message: str, span: Span) -> None:

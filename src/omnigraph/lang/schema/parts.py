@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from omnigraph.lang.schema.change.computed import Computed
+from omnigraph.lang.schema.change.computed import ComputedExpression
 from omnigraph.lang.schema.parse.ast import Value
 from omnigraph.model.floats import shortest_float
 from omnigraph.model.types import PropertyType
@@ -30,7 +30,7 @@ NO_ORIGIN: Final = Origin("", "")
 
 @dataclass(frozen=True, slots=True)
 class CustomAnnotation:
-    """An annotation without meaning to Omnigraph, kept for whoever put it there."""
+    """An annotation without meaning to Omnigraph; kept unchanged."""
 
     name: str
     value: Value | None = None
@@ -111,7 +111,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Cardinality:
+class EdgeCardinality:
     """How many edges of a type may leave one source node; ``high`` None means any number."""
 
     low: int = 0
@@ -121,11 +121,11 @@ class Cardinality:
         return f"{self.low}..{'' if self.high is None else self.high}"
 
 
-ANY_NUMBER: Final = Cardinality()
+ANY_NUMBER: Final = EdgeCardinality()
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column of a type's table, in table order."""
 
     name: str
@@ -154,7 +154,7 @@ class Property:
     vector: VectorOptions = VectorOptions()
     fill: Any = None
     """The stored value that entities older than the property were given; not part of the shape."""
-    computed: Computed | None = None
+    computed: ComputedExpression | None = None
     """What such entities were given instead, made of their other properties."""
     renamed: tuple[tuple[str, str], ...] = ()
     """What members of its enum were called before, and what they are called now."""
@@ -205,7 +205,7 @@ class Property:
             default=body.get("default"),
             vector=VectorOptions(**body.get("vector", {})),
             fill=body.get("fill"),
-            computed=Computed.from_json(body["computed"]) if "computed" in body else None,
+            computed=ComputedExpression.from_json(body["computed"]) if "computed" in body else None,
             renamed=tuple((old, new) for old, new in body.get("renamed", ())),
         )
 

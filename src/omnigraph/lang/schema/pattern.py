@@ -48,7 +48,7 @@ def pattern_problem(pattern: str) -> str | None:
     """Why a pattern cannot be used, or None when it can."""
     if len(pattern) > PATTERN_CHARS_MAX:
         return f"it has more than {PATTERN_CHARS_MAX} characters"
-    reader = _Reader(pattern)
+    reader = _PatternReader(pattern)
     try:
         cost, _ = reader.alternatives(0)
         if reader.at < len(pattern):
@@ -60,7 +60,7 @@ def pattern_problem(pattern: str) -> str | None:
     return None
 
 
-class _Reader:
+class _PatternReader:
     """Reads a pattern once, left to right. Methods return (cost, largest nested repetition)."""
 
     def __init__(self, text: str) -> None:

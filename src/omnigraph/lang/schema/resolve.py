@@ -25,7 +25,7 @@ from omnigraph.lang.schema.parse.ast import (
     TypeKind,
 )
 from omnigraph.lang.schema.parse.parser import CONSTRAINT_WORDS
-from omnigraph.lang.schema.parts import ANY_NUMBER, Cardinality, Property
+from omnigraph.lang.schema.parts import ANY_NUMBER, EdgeCardinality, Property
 from omnigraph.lang.syntax import Diagnostics
 
 _Decl = TypeVar("_Decl", InterfaceDecl, NodeDecl, EdgeDecl)
@@ -232,7 +232,7 @@ class _Resolver:
             remedy=remedy,
         )
 
-    def cardinality(self, item: EdgeDecl) -> Cardinality:
+    def cardinality(self, item: EdgeDecl) -> EdgeCardinality:
         given = item.cardinality
         if given is None:
             return ANY_NUMBER
@@ -243,7 +243,7 @@ class _Resolver:
                 given.span,
                 remedy="Swap the bounds.",
             )
-        return Cardinality(given.low, given.high)
+        return EdgeCardinality(given.low, given.high)
 
     # Members
 

@@ -13,7 +13,7 @@ from omnigraph.lang.syntax.diagnostics import (
     render_all,
 )
 from omnigraph.lang.syntax.lexer import TEXT_BYTES_MAX, Lexed, Token, lex, quote, string_value
-from omnigraph.lang.syntax.source import Position, Source, Span
+from omnigraph.lang.syntax.source import Source, Span, TextPosition
 from omnigraph.lang.syntax.stream import NESTING_MAX, Recover, TokenStream, describe
 from omnigraph.lang.syntax.suggest import closest, did_you_mean
 
@@ -24,12 +24,12 @@ __all__ = [
     "Diagnostic",
     "Diagnostics",
     "Lexed",
-    "Position",
     "Recover",
     "Severity",
     "Source",
     "SourceError",
     "Span",
+    "TextPosition",
     "Token",
     "TokenStream",
     "closest",

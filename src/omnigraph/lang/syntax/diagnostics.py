@@ -17,7 +17,7 @@ from omnigraph.lang.syntax.suggest import did_you_mean
 Severity = Literal["error", "warning", "info"]
 
 DIAGNOSTICS_MAX: Final = 100
-"""Nobody reads more than this, and a broken megabyte must not produce a million of them."""
+"""The limit of findings per text."""
 
 EXPECTED_SHOWN_MAX: Final = 8
 
@@ -178,7 +178,7 @@ class Diagnostics:
         self.add(Diagnostic(code, message, span, "warning", (), hint, remedy))
 
     def did_you_mean(self, name: str, candidates: Iterable[str]) -> str | None:
-        """A hint for the next finding; no work is spent on one that would not be kept."""
+        """A spelling hint for the next finding; None when the limit of findings is reached."""
         full = len(self._items) >= DIAGNOSTICS_MAX
         return None if full else did_you_mean(name, candidates)
 

@@ -91,7 +91,7 @@ class Printer:
         return separate
 
     def _blank(self, start: int, wanted: bool, *, allowed: bool) -> None:
-        """An empty line if one is wanted or the source has one, but never after an opening."""
+        """Print an empty line if requested or in the source, but never after an opening brace."""
         opened, self._opened = self._opened, False
         if not allowed or opened or self._end is None:
             return

@@ -25,7 +25,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Position(NamedTuple):
+class TextPosition(NamedTuple):
     """A place as people count it: both numbers start at 1, columns are characters."""
 
     line: int
@@ -52,9 +52,9 @@ class Source:
             at = find("\n", at + 1)
         return starts
 
-    def position(self, offset: int) -> Position:
+    def position(self, offset: int) -> TextPosition:
         line = bisect_right(self._line_starts, offset)
-        return Position(line, offset - self._line_starts[line - 1] + 1)
+        return TextPosition(line, offset - self._line_starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
         """The text of a line (counted from 1) without its line break."""

@@ -1,7 +1,7 @@
 """The base of both parsers: a cursor over tokens that reports and recovers.
 
-A parser asks with ``accept`` and ``expect``; everything asked for in vain at one token becomes the
-"expected" part of the message when the parser gives up there. Giving up raises ``Recover``, which
+A parser uses ``accept`` and ``expect``; the alternatives that failed at one token become the
+"expected" part of the message when parsing fails there. Giving up raises ``Recover``, which
 the parser catches at a place where it can go on: an item of a body, or a declaration. ``Recover``
 never leaves a parser.
 """

@@ -1,6 +1,6 @@
-"""The check of a whole graph: every reference is followed, nothing is changed."""
+"""The consistency check of a graph: follows every reference, changes nothing."""
 
 from omnigraph.maintenance.fsck.check import CheckReport, check_graph
-from omnigraph.maintenance.fsck.findings import Damage, Finding
+from omnigraph.maintenance.fsck.findings import Damage, FsckFinding
 
-__all__ = ["CheckReport", "Damage", "Finding", "check_graph"]
+__all__ = ["CheckReport", "Damage", "FsckFinding", "check_graph"]

@@ -1,4 +1,4 @@
-"""The check as a whole: branch by branch, each table once however many branches share it."""
+"""Checks a whole graph, branch by branch; a table version that branches share is checked once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.catalog.branches.deleted import is_live
+from omnigraph.catalog.branches.concurrent_deletion import is_live
 from omnigraph.catalog.branches.registry import Branch, all_branches
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import GraphMoved, OmnigraphError
 from omnigraph.lang.schema import AcceptedSchema, EdgeType
-from omnigraph.maintenance.fsck.content import check_ends, check_indexes, check_rows
-from omnigraph.maintenance.fsck.findings import Damage, Finding
+from omnigraph.maintenance.fsck.findings import Damage, FsckFinding
 from omnigraph.maintenance.fsck.lineage import (
     check_history,
     check_lineage,
@@ -24,17 +23,18 @@ from omnigraph.maintenance.fsck.lineage import (
     check_registry,
     check_schema,
 )
+from omnigraph.maintenance.fsck.rows import check_ends, check_indexes, check_rows
 from omnigraph.maintenance.fsck.tables import TableCheck
-from omnigraph.storage.lance.files.table_files import Tables, hold
+from omnigraph.storage.lance.files.table_files import Tables, group_by_table
 from omnigraph.storage.lance.tables import PinnedTable, TableRef
 from omnigraph.transaction.recovery.pending import PendingRecords
 
 
 @dataclass(slots=True)
 class CheckReport:
-    """What was looked at, and everything that is wrong."""
+    """The number of checked branches, tables and rows, and all findings."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FsckFinding] = field(default_factory=list)
     branches: int = 0
     tables: int = 0
     rows: int = 0
@@ -55,34 +55,37 @@ class CheckReport:
 
 def check_graph(repository: Repository, *, quick: bool = False) -> CheckReport:
     """Check everything; ``quick`` follows references and reads no rows."""
-    tables, _ = hold(repository.objects.list())
+    tables, _ = group_by_table(repository.objects.list())
     report = CheckReport()
     main = repository.main.current()
     report.findings += check_registry(repository, main, tables)
-    run = _Run(repository, report, tables, main, quick=quick)
+    run = _GraphCheck(repository, report, tables, main, quick=quick)
     for branch in all_branches(main).values():
         known = len(report.findings)
         run.check(branch)
         if len(report.findings) > known and not is_live(repository, branch):
-            del report.findings[known:]  # deleted meanwhile, with its files
+            del report.findings[known:]  # the branch was deleted concurrently
     return report
 
 
 @dataclass(slots=True)
-class _Run:
-    """What is known across branches."""
+class _GraphCheck:
+    """The state of a check across branches."""
 
     repository: Repository
     report: CheckReport
     tables: Tables
     main: ManifestState
     quick: bool
-    seen: dict[TableRef, list[Finding]] = field(default_factory=dict)
-    merges: set[str] = field(default_factory=set)  # whose attribution was looked at
+    seen: dict[TableRef, list[FsckFinding]] = field(default_factory=dict)
+    merges: set[str] = field(default_factory=set)
+    """Merges whose attribution was checked."""
 
     def check(self, branch: Branch) -> None:
         self.report.branches += 1
-        records = PendingRecords(self.repository.objects, self.repository.clock)
+        repository = self.repository
+        lease_s = repository.settings.limits.lease_s
+        records = PendingRecords(repository.objects, repository.clock, lease_s)
         self.report.findings += check_records(records, branch)
         try:
             state = self.repository.manifest(branch).current()
@@ -93,11 +96,13 @@ class _Run:
         except OmnigraphError as problem:
             moved = isinstance(problem, GraphMoved)
             damage = Damage.READS_ELSEWHERE if moved else Damage.MANIFEST_UNREADABLE
-            self.report.findings.append(Finding(branch.name, damage, branch.name, problem.message))
+            self.report.findings.append(
+                FsckFinding(branch.name, damage, branch.name, problem.message)
+            )
             return
         self.report.findings += problems
         if any(problem.damage is Damage.HEAD_DANGLING for problem in problems):
-            return  # what the branch is about is not known
+            return  # without a head there is nothing to follow
         schema, problems = check_schema(branch, state)
         self.report.findings += problems
         opened: dict[str, PinnedTable] = {}
@@ -113,8 +118,8 @@ class _Run:
 
     def _table(
         self, check: TableCheck, records: PendingRecords, schema: AcceptedSchema | None
-    ) -> tuple[list[Finding], PinnedTable | None]:
-        """One type; a version that another branch shares is read once and reported once."""
+    ) -> tuple[list[FsckFinding], PinnedTable | None]:
+        """Check one type; a version that another branch shares is read and reported once."""
         table, found = check.open()
         if table is None:
             return found, None
@@ -141,7 +146,7 @@ class _Run:
         state: ManifestState,
         schema: AcceptedSchema,
         opened: dict[str, PinnedTable],
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FsckFinding]:
         nodes: dict[str, pa.Array] = {
             key: table.scan(["id"])["id"].combine_chunks()
             for key, table in opened.items()
@@ -167,7 +172,7 @@ _UNREADABLE = frozenset(
 
 
 def _digests(state: ManifestState) -> dict[str, int]:
-    """Every digest that the branch has recorded, by the name of the file."""
+    """All recorded digests of a branch, by file name."""
     rows = [row for track in state.timeline.types.values() for row in track.rows]
     pins = state.timeline.read_pins(rows) if rows else {}
     return {name: crc for pin in pins.values() for name, crc in (pin.digests or ())}

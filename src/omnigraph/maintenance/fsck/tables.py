@@ -1,8 +1,8 @@
-"""Checks of one published version: it opens, it is the one, and its files are whole.
+"""Checks of one published table version: it opens, has the right transaction and intact files.
 
-Sizes are recorded by Lance with every data and index file: they show files that are cut off or have
-grown. Digests are recorded by Omnigraph for files written on a local disk, up to a size: they show
-files that were changed or swapped. Lists of deleted rows say themselves whether they are whole.
+Lance records the size of every data and index file, which detects truncated and extended files.
+Omnigraph records digests of files on local disks, up to a size, which detect changed files.
+Deletion files contain their own length.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
 from omnigraph.errors import GraphMoved, OmnigraphError
-from omnigraph.maintenance.fsck.findings import Damage, Finding
+from omnigraph.maintenance.fsck.findings import Damage, FsckFinding
 from omnigraph.storage.lance.errors import TableNotFound
 from omnigraph.storage.lance.files.checksums import digest
-from omnigraph.storage.lance.files.presence import deletions_are_whole
-from omnigraph.storage.lance.files.table_files import Holdings
+from omnigraph.storage.lance.files.completeness import is_complete_deletion_file
+from omnigraph.storage.lance.files.table_files import BranchObjects
 from omnigraph.storage.lance.tables import PinnedTable
 from omnigraph.storage.objects.store import ObjectInfo
+from omnigraph.transaction.recovery.external_drift import external_drift
 from omnigraph.transaction.recovery.pending import PendingRecords
-from omnigraph.transaction.recovery.unexplained_drift import uncovered_drift
 
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """One type of one branch, with what is known about its files."""
+    """One type of one branch, with its stored files and recorded digests."""
 
     repository: Repository
     branch: Branch
     pin: TablePin
-    stored: Mapping[str | None, Holdings]
+    stored: Mapping[str | None, BranchObjects]
     digests: Mapping[str, int]
 
-    def found(self, damage: Damage, message: str) -> Finding:
-        return Finding(self.branch.name, damage, self.pin.key, message)
+    def found(self, damage: Damage, message: str) -> FsckFinding:
+        return FsckFinding(self.branch.name, damage, self.pin.key, message)
 
-    def open(self) -> tuple[PinnedTable | None, list[Finding]]:
-        """The published version, if it can be read at all."""
+    def open(self) -> tuple[PinnedTable | None, list[FsckFinding]]:
+        """Open the published version; None if it cannot be read."""
         store, ref = self.repository.tables, self.pin.ref
         try:
             table = store.open(ref)
@@ -50,7 +50,7 @@ class TableCheck:
                 made |= self._made_source()
             rows = table.rows
             if not store.has_version(ref):
-                raise TableNotFound(f"version {ref.version} is gone")
+                raise TableNotFound(f"version {ref.version} is missing")
         except TableNotFound as problem:
             return None, [self.found(Damage.VERSION_MISSING, problem.message)]
         except GraphMoved as problem:
@@ -67,10 +67,10 @@ class TableCheck:
         return table, problems
 
     def _made_source(self) -> set[str]:
-        """Who made the version that this one is nothing but a fork of.
+        """The transaction of the version that this one is an unchanged fork of.
 
-        A reset publishes forks of older versions as they are, under the transactions of those. A
-        cleanup may have removed the older version since; then there is nothing to compare with.
+        A reset publishes forks of older versions under their transactions. If a cleanup has removed
+        the older version since, there is nothing to compare with.
         """
         store, ref = self.repository.tables, self.pin.ref
         if ref.branch is None or store.fork_point(ref).version != ref.version:
@@ -80,15 +80,15 @@ class TableCheck:
             return {self.pin.transaction}
         return {store.transaction(source).uuid or ""}
 
-    def drift(self, records: PendingRecords) -> Iterator[Finding]:
-        """Whether the type moved without being published, and nobody is at it."""
-        drift = uncovered_drift(self.repository, records, self.branch, self.pin)
+    def drift(self, records: PendingRecords) -> Iterator[FsckFinding]:
+        """Check for a newer version that neither is published nor belongs to a running write."""
+        drift = external_drift(self.repository, records, self.branch, self.pin)
         if drift is not None:
             message = f"version {drift.newest.version} exists, {self.pin.ref.version} is published"
             yield self.found(Damage.DRIFT, message)
 
-    def files(self, table: PinnedTable) -> Iterator[Finding]:
-        """Every file that the version names is there and whole."""
+    def files(self, table: PinnedTable) -> Iterator[FsckFinding]:
+        """Check that every file of the version exists and is intact."""
         for fragment_id, fragment in table.fragments.items():
             for file in fragment.files:
                 yield from self._data(file.path, file.file_size_bytes)
@@ -96,7 +96,7 @@ class TableCheck:
                 yield from self._deletions(fragment.deletion_file, fragment_id)
         yield from self._indexes(table)
 
-    def _data(self, name: str, size: int | None) -> Iterator[Finding]:
+    def _data(self, name: str, size: int | None) -> Iterator[FsckFinding]:
         infos = self._stored(f"data/{name.removesuffix('.lance')}")
         main = [info for info in infos if info.path.endswith(".lance")]
         if not main:
@@ -114,14 +114,14 @@ class TableCheck:
             message = f"{main[0].path} is not the file that was written"
             yield self.found(Damage.FILE_DIGEST, message)
 
-    def _deletions(self, deletion: Any, fragment_id: int) -> Iterator[Finding]:
+    def _deletions(self, deletion: Any, fragment_id: int) -> Iterator[FsckFinding]:
         name = deletion.path(fragment_id)
         infos = self._stored(name)
         data = self.repository.objects.get(infos[0].path) if infos else b""
-        if not infos or not deletions_are_whole(name, data, deletion.num_deleted_rows):
-            yield self.found(Damage.DELETIONS_DAMAGED, f"{name} is missing or not whole")
+        if not infos or not is_complete_deletion_file(name, data, deletion.num_deleted_rows):
+            yield self.found(Damage.DELETIONS_DAMAGED, f"{name} is missing or truncated")
 
-    def _indexes(self, table: PinnedTable) -> Iterator[Finding]:
+    def _indexes(self, table: PinnedTable) -> Iterator[FsckFinding]:
         for index in table.dataset.describe_indices():
             for part in index.segments:
                 infos = self._stored(f"_indices/{part.uuid}")

@@ -1,8 +1,8 @@
-"""An analysis: one algorithm over one snapshot, and what can be done with its result.
+"""The result of one algorithm over one snapshot, and what can be done with it.
 
-The result stays in the scratch, one table per type and block, until the analysis is closed. It can
-be read as a DataFrame or an Arrow table, saved to a file, or written back as properties of the
-nodes in one commit.
+The result is kept in the scratch area, one table per type and block, until the analysis is closed.
+It can be read as a DataFrame or an Arrow table, saved to a file, or written back as properties of
+the nodes in one commit.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pyarrow as pa
 from omnigraph.catalog.rows import Commit
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import NodeType
-from omnigraph.model.arguments import checked_methods
+from omnigraph.model import arguments
 from omnigraph.spark.analytics.network import Network, Selection
-from omnigraph.spark.analytics.save import save
+from omnigraph.spark.analytics.result_file import save
 from omnigraph.spark.analytics.scratch import Scratch, ScratchArea
-from omnigraph.spark.analytics.sweeps import Computed
-from omnigraph.spark.assign import Assigned, Assignment, require_assignable
-from omnigraph.spark.load.parts import Part
+from omnigraph.spark.analytics.sweeps import AlgorithmResult
+from omnigraph.spark.assign import AssignedProperties, PropertyAssignment, require_assignable
+from omnigraph.spark.load.input_parts import InputPart
 from omnigraph.spark.session.spark_session import session
 from omnigraph.spark.tasks import Tasks
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TOP_ROWS_MAX: Final = 100
-"""Rows of each block that are kept at hand for a person to look at."""
+"""Rows with the first values that are kept on the driver, for ``top``."""
 
-Write = Callable[[Assignment, Mapping[str, Any]], Commit | None]
+Write = Callable[[PropertyAssignment, Mapping[str, Any]], Commit | None]
 
 
 @dataclass(frozen=True, slots=True)
-class NameTask:
-    """Gives the numbers of one block their names back."""
+class ResolveIdsTask:
+    """Maps the node numbers of one block back to types and ids."""
 
     scratch: Scratch
     selection: Selection
@@ -49,11 +49,11 @@ class NameTask:
     descending: bool
 
 
-def name_block(task: NameTask) -> tuple[list[int], list[tuple[Any, ...]]]:
-    """Leave the result of a block; answers the rows per type, and its first rows by value."""
+def resolve_ids(task: ResolveIdsTask) -> tuple[list[int], list[tuple[Any, ...]]]:
+    """Write the result of a block (task); returns the rows per type and the first by value."""
     names = task.scratch.get_table(f"names/{task.block}")
     columns = {
-        name: _marked(task.scratch.get(f"{place}/{task.block}")["values"], task.marks.get(name))
+        name: _with_nulls(task.scratch.get(f"{place}/{task.block}")["values"], task.marks.get(name))
         for name, place in task.columns.items()
     }
     table = pa.table({"type": names["type"], "id": names["id"], **columns})
@@ -68,13 +68,13 @@ def name_block(task: NameTask) -> tuple[list[int], list[tuple[Any, ...]]]:
     return rows, [tuple(row.values()) for row in best.slice(0, TOP_ROWS_MAX).to_pylist()]
 
 
-def _marked(values: Any, mark: Any) -> pa.Array:
+def _with_nulls(values: Any, mark: Any) -> pa.Array:
     return pa.array(values) if mark is None else pa.array(values, mask=values == mark)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an analysis found out, besides the values of nodes."""
+    """Facts about a finished analysis: sizes, sweeps, convergence and statistics."""
 
     algorithm: str
     commit_id: str
@@ -96,15 +96,14 @@ class Facts:
         }
 
 
-@checked_methods
 class Analysis:
-    """A finished analysis. Close it, or use it in a ``with`` block: its result takes up space."""
+    """A finished analysis. Close it, or use it in a ``with`` block, to free its result."""
 
     def __init__(
         self,
         facts: Facts,
         network: Network,
-        computed: Computed,
+        computed: AlgorithmResult,
         tasks: Tasks,
         area: ScratchArea,
         write: Write,
@@ -118,7 +117,7 @@ class Analysis:
         self._write = write
         self._finalizer = weakref.finalize(self, area.close)
         specs = [
-            NameTask(
+            ResolveIdsTask(
                 network.scratch,
                 network.selection,
                 block,
@@ -128,14 +127,14 @@ class Analysis:
             )
             for block in range(network.blocks)
         ]
-        answers = tasks.run("writing results", name_block, specs)
+        results = tasks.run("writing results", resolve_ids, specs)
         self._pieces = [
             (number, block, rows)
-            for block, (counts, _) in enumerate(answers)
+            for block, (counts, _) in enumerate(results)
             for number, rows in enumerate(counts)
             if rows
         ]
-        best = [row for _, rows in answers for row in rows]
+        best = [row for _, rows in results for row in rows]
         best.sort(key=lambda row: _order(row, descending))
         self._top = best[:TOP_ROWS_MAX]
 
@@ -154,6 +153,7 @@ class Analysis:
 
         Groups are in the order of their numbers.
         """
+        arguments.whole("rows", rows)
         names = ("type", "id", *self.columns)
         return [
             dict(zip(names, (self._type(row[0]).name, *row[1:]), strict=True))
@@ -166,10 +166,10 @@ class Analysis:
 
     def save(self, target: str | os.PathLike[str]) -> None:
         """Write all values to a new file: ``.parquet``, ``.csv`` or ``.jsonl``."""
-        save(self._tables(), self._empty().schema, target)
+        save(self._tables(), self._empty().schema, arguments.path("target", target))
 
     def frame(self, spark: SparkSession | None = None) -> DataFrame:
-        """The same as a DataFrame, which stays when the analysis is closed."""
+        """All values as a DataFrame, which remains valid after the analysis is closed."""
         spark = spark or session()
         read, schema = _reader(self._scratch, self._addresses()), self._schema_text()
         partitions = max(len(self._pieces), 1)
@@ -188,16 +188,26 @@ class Analysis:
     ) -> Commit | None:
         """Write the values back as properties of the nodes, as one commit on the branch.
 
-        ``to`` names the property, or maps columns to properties. Everything else of a node stays as
-        it is then, not as it was when the analysis began.
+        ``to`` names the property, or maps columns to properties. Other properties keep the values
+        they have at the time of the commit.
         """
         properties = self._properties(to)
+        arguments.optional_mapping("metadata", metadata)
         written = [self._type(n) for n in sorted({number for number, _, _ in self._pieces})]
         for owner in written:
             require_assignable(owner, list(properties.values()))
-        assigned = Assigned(tuple(properties.values()))
+        assigned = AssignedProperties(tuple(properties.values()))
         parts = [
-            Part(at, f"<{self.facts.algorithm}>", address, None, "arrow", self._type(n).key, rows)
+            InputPart(
+                at,
+                f"<{self.facts.algorithm}>",
+                address,
+                None,
+                "arrow",
+                self._type(n).key,
+                rows,
+                storage=self._scratch.graph.storage,
+            )
             for at, (n, address, rows) in enumerate(self._parts())
         ]
         columns = {name: properties.get(name, "") for name in self.columns}
@@ -210,11 +220,12 @@ class Analysis:
             "idempotency_key": idempotency_key,
         }
         types = {owner.key: assigned for owner in written}
-        return self._write(Assignment(types, tuple(parts)), chosen)
+        return self._write(PropertyAssignment(types, tuple(parts)), chosen)
 
     def _properties(self, to: str | Mapping[str, str]) -> dict[str, str]:
         if isinstance(to, str):
-            return {self.columns[0]: to}
+            return {self.columns[0]: arguments.text("to", to)}
+        arguments.mapping("to", to)
         unknown = [name for name in to if name not in self.columns]
         if unknown or not to:
             raise InvalidInput(
@@ -259,7 +270,7 @@ def _named(name: str, table: pa.Table) -> pa.Table:
 
 
 def _reader(scratch: Scratch, addresses: list[tuple[str, str]]) -> Any:
-    """A function for ``mapInArrow``: numbers of pieces to their rows."""
+    """A function for ``mapInArrow``: numbers of result tables to their rows."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,4 +1,4 @@
-"""Degrees: how many edges begin and end at each node. Edges count as often as they are stored."""
+"""Degrees: the number of edges that begin and end at each node. Parallel edges count separately."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from omnigraph.spark.analytics.network import Network
-from omnigraph.spark.analytics.sweeps import Computed, Settings, SweepTask, sweep
+from omnigraph.spark.analytics.sweeps import AlgorithmOptions, AlgorithmResult, SweepTask, sweep
 from omnigraph.spark.tasks import Tasks
 
 COLUMNS = ("degree", "in_degree", "out_degree")
 
 
-def degrees(tasks: Tasks, network: Network, settings: Settings) -> Computed:
-    found = sweep(tasks, "counting edges", _count, network, settings)
+def degrees(tasks: Tasks, network: Network, options: AlgorithmOptions) -> AlgorithmResult:
+    found = sweep(tasks, "counting edges", _count, network, options)
     statistics: dict[str, Any] = {
         column: {
             "min": min(part[at][0] for part in found if part[at] is not None),
@@ -25,11 +25,13 @@ def degrees(tasks: Tasks, network: Network, settings: Settings) -> Computed:
         if network.nodes
     }
     isolated = sum(part[-1] for part in found)
-    return Computed({name: name for name in COLUMNS}, 1, True, {**statistics, "isolated": isolated})
+    return AlgorithmResult(
+        {name: name for name in COLUMNS}, 1, True, {**statistics, "isolated": isolated}
+    )
 
 
 def _count(task: SweepTask) -> tuple[Any, ...]:
-    """Count the edges of a block; answers least and most of each column, and the unconnected."""
+    """Count the edges of a block; returns min and max of each column, and isolated nodes."""
     network, block = task.network, task.block
     size = network.size(block)
     arriving = np.bincount(network.links(block).own, minlength=size)

@@ -1,7 +1,7 @@
-"""Nodes that belong together: connected components, and communities by label propagation.
+"""Connected components, and communities by label propagation.
 
-Both take edges in both directions. A component or a community is named by the number of one of its
-nodes.
+Both ignore the direction of edges. A component or community is identified by the number of one of
+its nodes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from omnigraph.spark.analytics.network import Links, Network
-from omnigraph.spark.analytics.sweeps import SWEEPS_MAX, Computed, Settings, SweepTask, sweep
+from omnigraph.spark.analytics.network import Network, NetworkLinks
+from omnigraph.spark.analytics.sweeps import (
+    SWEEPS_MAX,
+    AlgorithmOptions,
+    AlgorithmResult,
+    SweepTask,
+    sweep,
+)
 from omnigraph.spark.tasks import Tasks
 
 Vector = np.ndarray[Any, Any]
@@ -20,63 +26,63 @@ Vector = np.ndarray[Any, Any]
 # -- connected components --------------------------------------------------------------------------
 
 
-def components(tasks: Tasks, network: Network, settings: Settings) -> Computed:
-    """The smallest number of a component, for each of its nodes.
+def components(tasks: Tasks, network: Network, options: AlgorithmOptions) -> AlgorithmResult:
+    """Connected components: for each node the smallest node number of its component.
 
-    Every node points to some node of its component with a smaller number, in the end to the
-    smallest. In each sweep it looks at what the nodes its neighbours point to point to, and tells
-    the node it points to itself: the number of sweeps grows with the logarithm of the graph.
+    Minimum label propagation with pointer jumping: every node has a parent with a smaller number.
+    In each sweep it takes the smallest grandparent among its neighbours, and also offers it to its
+    own parent (hooking). The number of sweeps is logarithmic in the size of the graph.
     """
-    sweep(tasks, "finding components", _point_to_self, network, settings)
+    sweep(tasks, "finding components", _init_parents, network, options)
     number, changes = 0, network.nodes
     while changes and number < SWEEPS_MAX:
         number += 1
         name = f"finding components ({number})"
-        changes = sum(sweep(tasks, name, _point_lower, network, settings, number))
-        network.scratch.remove((f"component/{number - 1}", f"told/{number - 1}"))
+        changes = sum(sweep(tasks, name, _lower_parents, network, options, number))
+        network.scratch.remove((f"component/{number - 1}", f"offers/{number - 1}"))
     place = f"component/{number}"
     count, largest = _sizes(network, place)
     statistics = {"components": count, "largest": largest}
-    return Computed({"component": place}, number, not changes, statistics)
+    return AlgorithmResult({"component": place}, number, not changes, statistics)
 
 
-def _point_to_self(task: SweepTask) -> None:
+def _init_parents(task: SweepTask) -> None:
     first, last = task.network.starts[task.block], task.network.starts[task.block + 1]
-    _leave(task, np.arange(first, last))
+    _put_parents(task, np.arange(first, last))
 
 
-def _point_lower(task: SweepTask) -> int:
-    """One sweep of a block; answers how many nodes point lower now."""
+def _lower_parents(task: SweepTask) -> int:
+    """One sweep of a block; returns the number of lowered and offered parents."""
     network, block = task.network, task.block
-    points = _pointers(network, task.sweep - 1)
-    beyond = points[points]
+    parents = _parents(network, task.sweep - 1)
+    grandparents = parents[parents]
     first, last = network.starts[block], network.starts[block + 1]
-    lowest = beyond[first:last].copy()
+    lowest = grandparents[first:last].copy()
     edges = network.links(block, undirected=True)
-    np.minimum.at(lowest, edges.own, beyond[edges.other])
-    own = points[first:last]
-    told = np.flatnonzero(lowest < points[own])
+    np.minimum.at(lowest, edges.own, grandparents[edges.other])
+    own = parents[first:last]
+    offers = np.flatnonzero(lowest < parents[own])
     now = np.minimum(own, lowest)
-    _leave(task, now, own[told], lowest[told])
-    return int(np.count_nonzero(now < own)) + len(told)
+    _put_parents(task, now, own[offers], lowest[offers])
+    return int(np.count_nonzero(now < own)) + len(offers)
 
 
-def _pointers(network: Network, number: int) -> Vector:
-    """What every node points to, after it heard what it was told."""
+def _parents(network: Network, number: int) -> Vector:
+    """The parent of every node, with the offers of the last sweep applied."""
     found = network.scratch.vector(f"component/{number}", network.blocks)
     for block in range(network.blocks):
-        told = network.scratch.get(f"told/{number}/{block}")
-        np.minimum.at(found, told["node"], told["value"])
+        offers = network.scratch.get(f"offers/{number}/{block}")
+        np.minimum.at(found, offers["node"], offers["value"])
     return found
 
 
-def _leave(
+def _put_parents(
     task: SweepTask, values: Vector, node: Vector | None = None, value: Vector | None = None
 ) -> None:
     scratch, none = task.network.scratch, np.zeros(0, dtype=np.int64)
     scratch.put(f"component/{task.sweep}/{task.block}", values=values)
     scratch.put(
-        f"told/{task.sweep}/{task.block}",
+        f"offers/{task.sweep}/{task.block}",
         node=none if node is None else node,
         value=none if value is None else value,
     )
@@ -85,23 +91,23 @@ def _leave(
 # -- label propagation -----------------------------------------------------------------------------
 
 
-def communities(tasks: Tasks, network: Network, settings: Settings) -> Computed:
-    """Labels that spread: in each sweep every node takes the one most of its neighbours have.
+def communities(tasks: Tasks, network: Network, options: AlgorithmOptions) -> AlgorithmResult:
+    """Label propagation: in each sweep every node takes the most frequent label around it.
 
-    It has a vote of its own, and of several labels with as many votes the smallest wins, so that
-    the outcome is the same every time. Ends when nothing changes, or after the allowed sweeps.
+    Its own label counts once, and ties go to the smallest label, so the result is deterministic.
+    Ends when no label changes, or after ``sweeps_max``.
     """
-    sweep(tasks, "spreading labels", _own_label, network, settings)
+    sweep(tasks, "spreading labels", _own_label, network, options)
     number, changes = 0, network.nodes
-    while changes and number < settings.sweeps_max:
+    while changes and number < options.sweeps_max:
         number += 1
         name = f"spreading labels ({number})"
-        changes = sum(sweep(tasks, name, _spread, network, settings, number))
+        changes = sum(sweep(tasks, name, _spread, network, options, number))
         network.scratch.remove((f"label/{number - 1}",))
     place = f"label/{number}"
     count, largest = _sizes(network, place)
     statistics = {"communities": count, "largest": largest}
-    return Computed({"label": place}, number, not changes, statistics)
+    return AlgorithmResult({"label": place}, number, not changes, statistics)
 
 
 def _own_label(task: SweepTask) -> None:
@@ -120,8 +126,8 @@ def _spread(task: SweepTask) -> int:
     return int(np.count_nonzero(now != before))
 
 
-def most_voted(edges: Links, votes: Vector, own: Vector) -> Vector:
-    """For each node the label with the most votes; of several the smallest."""
+def most_voted(edges: NetworkLinks, votes: Vector, own: Vector) -> Vector:
+    """The most frequent label per node; ties go to the smallest."""
     voters = np.concatenate([edges.own, np.arange(len(own))])
     labels = np.concatenate([votes, own])
     order = np.lexsort((labels, voters))
@@ -140,10 +146,10 @@ def _put_labels(task: SweepTask, values: Vector) -> None:
     task.network.scratch.put(f"label/{task.sweep}/{task.block}", values=values)
 
 
-# -- how large they are ----------------------------------------------------------------------------
+# -- sizes -----------------------------------------------------------------------------------------
 
 
 def _sizes(network: Network, place: str) -> tuple[int, int]:
-    """How many groups there are, and the nodes of the largest."""
+    """The number of groups, and the size of the largest."""
     _, counts = np.unique(network.scratch.vector(place, network.blocks), return_counts=True)
     return len(counts), int(counts.max(initial=0))

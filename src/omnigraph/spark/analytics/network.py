@@ -1,12 +1,12 @@
-"""A graph as numbers: nodes numbered block by block, edges as arrays by source and by target.
+"""Adjacency of a graph for the algorithms: numbered nodes, edge arrays by source and by target.
 
-The block of a node depends on its id, its number on the ids and types of its block, so the numbers
-depend on what the graph holds and not on how it is stored.
+Nodes are hash partitioned into blocks by id and numbered in each block by type and id, so the
+numbers depend on the content of the graph and not on its storage. Four shuffles build the arrays:
 
-    reading     tasks over stored rows: ids divided by id, edges by target
-    numbering   one block each: ids sorted; edges whose target is here divided by source
-    linking     one block each: edges by source, divided by the block of the target
-    arranging   one block each: edges by target
+    reading     scan stored rows; nodes partitioned by id, edges by target
+    numbering   per block: sort ids, resolve targets; edges partitioned by source
+    linking     per block: resolve sources, write edges by source; partition by block of the target
+    arranging   per block: write edges by target
 """
 
 from __future__ import annotations
@@ -22,18 +22,25 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
-from omnigraph.constraints.edges import ends
+from omnigraph.constraints.edge_checks import ends
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.spark.analytics.scratch import Scratch
-from omnigraph.spark.load.partitions import fragment_groups, open_table
-from omnigraph.spark.load.shuffle import BUCKETS_MAX, Shelf, Shelving, bucket_paths, read_bucket
+from omnigraph.spark.graph_storage import GraphStorage
+from omnigraph.spark.load.partitions import fragment_groups
+from omnigraph.spark.load.shuffle import (
+    BUCKETS_MAX,
+    BucketFiles,
+    ShuffleWriter,
+    bucket_paths,
+    read_bucket,
+)
 from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.tables import TableRef
 
 EDGES_PER_BLOCK: Final = 2 << 20
-"""Some hundred megabytes as strings on their way, sixteen bytes each as numbers."""
+"""Some hundred megabytes as strings in the shuffle, sixteen bytes per edge as numbers."""
 
 NODES_PER_BLOCK: Final = 2 << 20
 ROWS_PER_TASK: Final = 2 << 20
@@ -43,7 +50,7 @@ WEIGHT: Final = "weight"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The part of a graph that is analysed."""
+    """The node and edge types that are analysed, and the weight property."""
 
     nodes: tuple[NodeType, ...]
     edges: tuple[EdgeType, ...]
@@ -56,10 +63,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """Some stored rows of one type."""
+    """Some fragments of one type."""
 
     scratch: Scratch
-    graph_uri: str
+    graph: GraphStorage
     ref: TableRef
     fragment_ids: tuple[int, ...]
     owner: NodeType | EdgeType
@@ -69,7 +76,7 @@ class ReadTask:
 
 @dataclass(frozen=True, slots=True)
 class BlockTask:
-    """One block in the making: what was left for it."""
+    """One block, and the shuffled objects that belong to it."""
 
     scratch: Scratch
     selection: Selection
@@ -80,15 +87,15 @@ class BlockTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedBlock:
     nodes: int
-    shelf: Shelf
+    bucket_files: BucketFiles
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkedBlock:
     edges: int
-    shelf: Shelf
+    bucket_files: BucketFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ class Network:
     """A numbered graph. Block ``b`` holds the nodes ``starts[b]`` to ``starts[b + 1]``.
 
     ``names/b`` has type and id of its nodes; ``out/b`` and ``in/b`` the edges that begin and end
-    there, each with the node's place in the block (``own``, ascending) and the number of the
+    there, with the node's position in the block (``own``, ascending) and the number of the
     ``other`` end.
     """
 
@@ -116,12 +123,12 @@ class Network:
     def size(self, block: int) -> int:
         return self.starts[block + 1] - self.starts[block]
 
-    def links(self, block: int, *, undirected: bool = False, reverse: bool = False) -> Links:
-        """The edges into a block: from ``other``, which is read, to ``own``, which is written."""
+    def links(self, block: int, *, undirected: bool = False, reverse: bool = False) -> NetworkLinks:
+        """The edges of a block, from ``other`` to ``own``; by default those that end in it."""
         kinds = ("in", "out") if undirected else ("out",) if reverse else ("in",)
         found = [self.scratch.get(f"{kind}/{block}") for kind in kinds]
         weights = [part[WEIGHT] for part in found]
-        return Links(
+        return NetworkLinks(
             np.concatenate([part["own"] for part in found]),
             np.concatenate([part["other"] for part in found]),
             None if weights[0] is None else np.concatenate(weights),
@@ -129,18 +136,18 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class NetworkLinks:
     own: np.ndarray[Any, Any]
     other: np.ndarray[Any, Any]
     weight: np.ndarray[Any, Any] | None = None
 
 
 def block_count(selection: Selection, snapshot: SnapshotPins) -> int:
-    """As many blocks as the size of the graph asks for: never as the cluster has cores."""
+    """The number of blocks: depends on the size of the graph alone, never on the cluster."""
     nodes = sum(snapshot.pin(owner.key).rows for owner in selection.nodes)
     edges = sum(snapshot.pin(owner.key).rows for owner in selection.edges)
-    wanted = max(1, math.ceil(nodes / NODES_PER_BLOCK), math.ceil(edges / EDGES_PER_BLOCK))
-    return min(wanted, BUCKETS_MAX)
+    blocks = max(1, math.ceil(nodes / NODES_PER_BLOCK), math.ceil(edges / EDGES_PER_BLOCK))
+    return min(blocks, BUCKETS_MAX)
 
 
 def build_network(
@@ -151,42 +158,42 @@ def build_network(
     scratch: Scratch,
     blocks: int,
 ) -> Network:
-    """Number the nodes of a snapshot and arrange its edges."""
+    """Number the nodes of a snapshot and build its edge arrays."""
     reading = list(_read_tasks(repository, snapshot, selection, scratch, blocks))
-    shelves = tasks.run("reading the graph", shelve_rows, reading)
+    shuffled = tasks.run("reading the graph", shuffle_rows, reading)
     numbered = tasks.run(
         "numbering nodes",
         number_block,
         [
-            BlockTask(scratch, selection, block, blocks, tuple(bucket_paths(shelves, block)))
+            BlockTask(scratch, selection, block, blocks, tuple(bucket_paths(shuffled, block)))
             for block in range(blocks)
         ],
     )
     starts = [0]
-    for answer in numbered:
-        starts.append(starts[-1] + answer.nodes)
-    left = [answer.shelf for answer in numbered]
+    for result in numbered:
+        starts.append(starts[-1] + result.nodes)
+    left = [result.bucket_files for result in numbered]
     linked = tasks.run(
         "linking nodes", link_block, _block_tasks(scratch, selection, blocks, left, starts)
     )
-    left = [answer.shelf for answer in linked]
+    left = [result.bucket_files for result in linked]
     tasks.run(
         "arranging edges", arrange_block, _block_tasks(scratch, selection, blocks, left, starts)
     )
     scratch.remove(("read", "numbered", "linked"))
-    return Network(scratch, selection, tuple(starts), sum(answer.edges for answer in linked))
+    return Network(scratch, selection, tuple(starts), sum(result.edges for result in linked))
 
 
 def _block_tasks(
     scratch: Scratch,
     selection: Selection,
     blocks: int,
-    shelves: Sequence[Shelf],
+    shuffled: Sequence[BucketFiles],
     starts: Sequence[int],
 ) -> list[BlockTask]:
     return [
         BlockTask(
-            scratch, selection, block, blocks, tuple(bucket_paths(shelves, block)), tuple(starts)
+            scratch, selection, block, blocks, tuple(bucket_paths(shuffled, block)), tuple(starts)
         )
         for block in range(blocks)
     ]
@@ -199,55 +206,55 @@ def _read_tasks(
     scratch: Scratch,
     blocks: int,
 ) -> Iterator[ReadTask]:
-    uri = repository.location.uri
+    graph = GraphStorage.of(repository)
     owners: list[NodeType | EdgeType] = [*selection.nodes, *selection.edges]
     for owner in owners:
         ref = snapshot.pin(owner.key).ref
         weight = selection.weight if isinstance(owner, EdgeType) else None
         for group in fragment_groups(repository.tables.open(ref), ROWS_PER_TASK):
-            yield ReadTask(scratch, uri, ref, group, owner, weight, blocks)
+            yield ReadTask(scratch, graph, ref, group, owner, weight, blocks)
 
 
 # -- on executors ----------------------------------------------------------------------------------
 
 
-def shelve_rows(task: ReadTask) -> Shelf:
-    """Ids of nodes by id, edges by target."""
-    table = open_table(task.graph_uri, task.ref)
-    shelving = Shelving(task.blocks)
+def shuffle_rows(task: ReadTask) -> BucketFiles:
+    """Shuffle nodes by id, or edges by target (task)."""
+    table = task.graph.table(task.ref)
+    shuffle = ShuffleWriter(task.blocks)
     if isinstance(task.owner, NodeType):
         rows = table.scan(["id"], fragment_ids=task.fragment_ids)
-        shelving.add(task.owner.key, rows, rows["id"])
+        shuffle.add(task.owner.key, rows, rows["id"])
     else:
         names = [SRC, DST, *([task.weight] if task.weight else [])]
         rows = table.scan(names, fragment_ids=task.fragment_ids)
         if task.weight:
             rows = rows.set_column(2, WEIGHT, _weights(task.owner, task.weight, rows))
-        shelving.add(task.owner.key, rows, rows[DST])
-    return shelving.write(task.scratch.objects, f"{task.scratch.prefix}/read")
+        shuffle.add(task.owner.key, rows, rows[DST])
+    return shuffle.write(task.scratch.objects, f"{task.scratch.prefix}/read")
 
 
 def _weights(edge: EdgeType, name: str, rows: pa.Table) -> pa.Array:
-    """Weights as floats (the nearest, for large whole numbers): all there, finite, not negative."""
+    """Weights as 64-bit floats; raises ``InvalidInput`` unless all are finite and not negative."""
     found = as_array(rows[name].cast(pa.float64(), safe=False))
     usable = pc.and_(pc.is_finite(found), pc.greater_equal(found, 0.0))
     if found.null_count or not pc.all(usable).as_py():
         raise InvalidInput(
-            f"some {edge.name}.{name} is null or negative or not finite, and cannot be a weight",
+            f"{edge.name}.{name} has values that are null, negative or not finite: not a weight",
             remedy="Fill the property in, or analyse without weights.",
             details={"type_key": edge.key, "property": name},
         )
     return found
 
 
-def number_block(task: BlockTask) -> Numbered:
-    """Sort the ids of a block; divide the edges that end here by their source."""
+def number_block(task: BlockTask) -> NumberedBlock:
+    """Sort the ids of a block; shuffle the edges that end in it by source (task)."""
     tables = read_bucket(task.scratch.objects, task.paths)
     names = [_sorted_ids(tables.get(key)) for key in task.selection.node_keys]
     kinds = np.repeat(np.arange(len(names), dtype=np.int16), [len(ids) for ids in names])
     table = pa.table({"type": pa.array(kinds), "id": pa.concat_arrays(names)})
     task.scratch.put_table(f"names/{task.block}", table)
-    shelving = Shelving(task.blocks)
+    shuffle = ShuffleWriter(task.blocks)
     for edge in task.selection.edges:
         rows = tables.get(edge.key)
         if rows is None:
@@ -255,13 +262,13 @@ def number_block(task: BlockTask) -> Numbered:
         rows, places = _placed(task.selection, names, rows, dict(ends(edge))[DST], DST)
         block = pa.array(np.full(len(places), task.block, dtype=np.uint16))
         rows = rows.drop_columns([DST]).append_column("block", block)
-        shelving.add(edge.key, rows.append_column("place", pa.array(places)), rows[SRC])
-    shelf = shelving.write(task.scratch.objects, f"{task.scratch.prefix}/numbered")
-    return Numbered(table.num_rows, shelf)
+        shuffle.add(edge.key, rows.append_column("place", pa.array(places)), rows[SRC])
+    bucket_files = shuffle.write(task.scratch.objects, f"{task.scratch.prefix}/numbered")
+    return NumberedBlock(table.num_rows, bucket_files)
 
 
-def link_block(task: BlockTask) -> Linked:
-    """The edges that begin here, with both ends as numbers; divided by the block they end in."""
+def link_block(task: BlockTask) -> LinkedBlock:
+    """Write the edges that begin in a block; shuffle them by the block they end in (task)."""
     tables = read_bucket(task.scratch.objects, task.paths)
     known = task.scratch.get_table(f"names/{task.block}")
     kinds = known["type"].to_numpy()
@@ -276,10 +283,10 @@ def link_block(task: BlockTask) -> Linked:
         if rows is not None:
             rows, own = _placed(task.selection, names, rows, dict(ends(edge))[SRC], SRC)
             found.append(rows.drop_columns([SRC]).append_column("own", pa.array(own)))
-    shelving = Shelving(task.blocks)
+    shuffle = ShuffleWriter(task.blocks)
     if not found:
         _put_links(task, "out", _no_links(task.selection))
-        return Linked(0, {})
+        return LinkedBlock(0, {})
     rows = pa.concat_tables(found, promote_options="default").combine_chunks()
     blocks = rows["block"].to_numpy()
     other = starts[blocks] + rows["place"].to_numpy()
@@ -287,13 +294,13 @@ def link_block(task: BlockTask) -> Linked:
     columns = {"own": rows["place"], "other": pa.array(rows["own"].to_numpy() + starts[task.block])}
     if task.selection.weight:
         columns[WEIGHT] = rows[WEIGHT]
-    shelving.add_to("in", pa.table(columns), blocks)
-    shelf = shelving.write(task.scratch.objects, f"{task.scratch.prefix}/linked")
-    return Linked(rows.num_rows, shelf)
+    shuffle.add_to_buckets("in", pa.table(columns), blocks)
+    bucket_files = shuffle.write(task.scratch.objects, f"{task.scratch.prefix}/linked")
+    return LinkedBlock(rows.num_rows, bucket_files)
 
 
 def arrange_block(task: BlockTask) -> None:
-    """The edges that end here."""
+    """Write the edges that end in a block (task)."""
     rows = read_bucket(task.scratch.objects, task.paths).get("in")
     links = _no_links(task.selection)
     if rows is not None:
@@ -309,7 +316,7 @@ def _sorted_ids(table: pa.Table | None) -> pa.Array:
 
 
 def _range(kinds: np.ndarray[Any, Any], kind: int) -> tuple[int, int]:
-    """Where the ids of one type begin in a block, and how many there are."""
+    """Offset and number of the ids of one type in a block."""
     first, last = np.searchsorted(kinds, [kind, kind + 1])
     return int(first), int(last - first)
 
@@ -317,7 +324,7 @@ def _range(kinds: np.ndarray[Any, Any], kind: int) -> tuple[int, int]:
 def _placed(
     selection: Selection, names: Sequence[pa.Array], rows: pa.Table, node_key: str, column: str
 ) -> tuple[pa.Table, np.ndarray[Any, Any]]:
-    """Edges of which one end is here, and its place; ends outside the selection are left out."""
+    """Edges with one end in this block, and its position; other edges are left out."""
     if node_key not in selection.node_keys:
         return rows.slice(0, 0), np.zeros(0, dtype=np.int64)
     number = selection.node_keys.index(node_key)
@@ -328,17 +335,17 @@ def _placed(
     return rows.filter(here), places + before
 
 
-def _links(own: np.ndarray[Any, Any], other: np.ndarray[Any, Any], rows: pa.Table) -> Links:
-    """In an order that depends on the numbers (and weights) alone."""
+def _links(own: np.ndarray[Any, Any], other: np.ndarray[Any, Any], rows: pa.Table) -> NetworkLinks:
+    """Edge arrays in an order that depends on node numbers and weights alone."""
     weight = rows[WEIGHT].to_numpy() if WEIGHT in rows.column_names else None
     order = np.lexsort((other, own) if weight is None else (weight, other, own))
-    return Links(own[order], other[order], None if weight is None else weight[order])
+    return NetworkLinks(own[order], other[order], None if weight is None else weight[order])
 
 
-def _no_links(selection: Selection) -> Links:
+def _no_links(selection: Selection) -> NetworkLinks:
     none = np.zeros(0, dtype=np.int64)
-    return Links(none, none, np.zeros(0) if selection.weight else None)
+    return NetworkLinks(none, none, np.zeros(0) if selection.weight else None)
 
 
-def _put_links(task: BlockTask, kind: str, links: Links) -> None:
+def _put_links(task: BlockTask, kind: str, links: NetworkLinks) -> None:
     task.scratch.put(f"{kind}/{task.block}", own=links.own, other=links.other, weight=links.weight)

@@ -1,6 +1,6 @@
-"""From a request to an analysis: what may be asked, what of the graph it is about, and running it.
+"""Running an algorithm: validation of the request, selection of types, choice of the engine.
 
-Small graphs are analysed in process: starting Java would take longer than the analysis.
+Small graphs are analysed in process, because starting Java would take longer than the analysis.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
-from omnigraph.constraints.edges import ends
+from omnigraph.constraints.edge_checks import ends
 from omnigraph.errors import EntityNotFound, InvalidInput
 from omnigraph.ingest.tabular import find_type
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
@@ -25,17 +25,17 @@ from omnigraph.spark.analytics.labels import communities, components
 from omnigraph.spark.analytics.network import Network, Selection, block_count, build_network
 from omnigraph.spark.analytics.pagerank import pagerank
 from omnigraph.spark.analytics.scratch import ScratchArea
-from omnigraph.spark.analytics.sweeps import Computed, Settings
+from omnigraph.spark.analytics.sweeps import AlgorithmOptions, AlgorithmResult
 from omnigraph.spark.analytics.triangles import triangles
 from omnigraph.spark.load.shuffle import bucket_of
-from omnigraph.spark.tasks import InProcess, Tasks
+from omnigraph.spark.tasks import InProcessTasks, Tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One algorithm, the settings it takes, and whether its highest values come first."""
+    """An algorithm, the names of its settings, and whether results are sorted descending."""
 
-    run: Callable[[Tasks, Network, Settings], Computed]
+    run: Callable[[Tasks, Network, AlgorithmOptions], AlgorithmResult]
     takes: frozenset[str]
     descending: bool = False
 
@@ -54,8 +54,8 @@ DIRECTIONS: Final = ("out", "in", "both")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What to compute, over which types, and how."""
+class AlgorithmRequest:
+    """An algorithm, the types it runs over, and its settings."""
 
     algorithm: str
     nodes: Sequence[str] | None
@@ -63,7 +63,7 @@ class Request:
     settings: Mapping[str, Any]
 
     def checked(self) -> Algorithm:
-        """The algorithm, when everything that was asked makes sense."""
+        """The algorithm; raises ``InvalidInput`` for unknown or wrong settings."""
         found = ALGORITHMS.get(self.algorithm)
         if found is None:
             hint = did_you_mean(self.algorithm, ALGORITHMS)
@@ -75,7 +75,8 @@ class Request:
             if name not in found.takes:
                 known = ", ".join(sorted(found.takes)) or "none"
                 raise InvalidInput(
-                    f"{self.algorithm} has no setting {name!r}", remedy=f"It takes: {known}."
+                    f"{self.algorithm} has no setting {name!r}",
+                    remedy=f"Settings of {self.algorithm}: {known}.",
                 )
         if "sources" in found.takes and not self.settings.get("sources"):
             raise InvalidInput(
@@ -95,11 +96,11 @@ class Request:
 def _require_range(settings: Mapping[str, Any], name: str, low: float, high: float) -> None:
     value = settings.get(name, low)
     if not isinstance(value, int | float) or not low <= value <= high:
-        raise InvalidInput(f"{name} is {value!r}", remedy=f"It lies between {low} and {high}.")
+        raise InvalidInput(f"{name} is {value!r}", remedy=f"Use a number from {low} to {high}.")
 
 
-def select(schema: AcceptedSchema, request: Request) -> Selection:
-    """The types that an analysis is about: those named, or the ones that named edges touch."""
+def select(schema: AcceptedSchema, request: AlgorithmRequest) -> Selection:
+    """The analysed types: those named, or the ends of the named edge types."""
     edges = _edges(schema, request.edges)
     if request.nodes is None:
         touched = {key for edge in edges for _, key in ends(edge)}
@@ -114,7 +115,7 @@ def select(schema: AcceptedSchema, request: Request) -> Selection:
         declared = edge.properties.get(weight)
         if declared is None or not declared.type.is_numeric:
             raise InvalidInput(
-                f"edge {edge.name} has no number {weight!r} to weigh it by",
+                f"edge {edge.name} has no numeric property {weight!r}",
                 remedy="Name a numeric property of every edge type that is analysed.",
                 details={"type_key": edge.key, "property": weight},
             )
@@ -155,7 +156,7 @@ def analyze(
     repository: Repository,
     snapshot: SnapshotPins,
     schema: AcceptedSchema,
-    request: Request,
+    request: AlgorithmRequest,
     write: Callable[[Tasks], Write],
 ) -> Analysis:
     """Run one algorithm over a snapshot.
@@ -167,11 +168,11 @@ def analyze(
     if not selection.nodes:
         raise InvalidInput("there is no node type to analyse")
     blocks = block_count(selection, snapshot)
-    tasks: Tasks = InProcess() if blocks == 1 else start_tasks()
+    tasks: Tasks = InProcessTasks() if blocks == 1 else start_tasks()
     area = ScratchArea(repository, on_this_machine=blocks == 1 or is_shared(tasks))
     try:
         network = build_network(tasks, repository, snapshot, selection, area.scratch, blocks)
-        computed = algorithm.run(tasks, network, _settings(network, request))
+        computed = algorithm.run(tasks, network, _options(network, request))
         facts = Facts(
             request.algorithm,
             snapshot.commit_id,
@@ -189,27 +190,27 @@ def analyze(
         raise
 
 
-def _settings(network: Network, request: Request) -> Settings:
+def _options(network: Network, request: AlgorithmRequest) -> AlgorithmOptions:
     given = {
         name: value for name, value in request.settings.items() if name not in ("weight", "sources")
     }
     sources = request.settings.get("sources")
     if sources is None:
-        return Settings(**given)
+        return AlgorithmOptions(**given)
     names = [sources] if isinstance(sources, str) else list(sources)
-    return Settings(**given, sources=_located(network, names))
+    return AlgorithmOptions(**given, sources=_located(network, names))
 
 
 def _located(network: Network, names: Sequence[str]) -> dict[int, tuple[int, ...]]:
-    """The places of nodes that were named by id, or by type and id (``Person:ana``)."""
+    """Positions, by block, of nodes named by id or by type and id (``Person:ana``)."""
     found: dict[int, list[int]] = {}
     for name in names:
         kinds, places = range(len(network.selection.nodes)), 0
-        for kinds_wanted, id in _readings(network.selection, name, kinds):
+        for type_numbers, id in _readings(network.selection, name, kinds):
             block = int(bucket_of(pa.array([id]), network.blocks)[0])
             table = network.scratch.get_table(f"names/{block}")
             for at, known in enumerate(table["id"].to_pylist()):
-                if known == id and table["type"][at].as_py() in kinds_wanted:
+                if known == id and table["type"][at].as_py() in type_numbers:
                     found.setdefault(block, []).append(at)
                     places += 1
             if places:
@@ -222,7 +223,7 @@ def _located(network: Network, names: Sequence[str]) -> dict[int, tuple[int, ...
 
 
 def _readings(selection: Selection, name: str, kinds: Sequence[int]) -> Any:
-    """What a name may mean: a type and an id, or an id of any type."""
+    """Interpretations of a name: type and id, then an id of any type."""
     prefix, colon, rest = name.partition(":")
     typed = [number for number in kinds if selection.nodes[number].name == prefix]
     if colon and typed:

@@ -1,7 +1,7 @@
-"""Where the tasks of an analysis leave arrays and tables for one another.
+"""Scratch area of an analysis: temporary arrays and tables that tasks exchange.
 
-A place that every executor reaches: a directory of this machine where Spark runs in this process,
-and otherwise the staging area of the graph, which cleanup knows about.
+It must be reachable by every executor: a local directory when Spark runs on this machine, else the
+staging area of the graph, which cleanup protects while the analysis is alive.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.model.ids import new_ulid
+from omnigraph.settings import StorageSettings
+from omnigraph.spark.graph_storage import GraphStorage
 from omnigraph.spark.intent import Intent
-from omnigraph.spark.load.partitions import packed, unpacked
-from omnigraph.storage.locations import parse_location
-from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.spark.load.partitions import from_ipc, to_ipc
 from omnigraph.storage.objects.store import ObjectStore
 
 Arrays = dict[str, Any]
@@ -30,17 +30,17 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scratch:
-    """Named arrays and tables below one prefix. Pickles as its address."""
+    """Named arrays and tables under one prefix. Pickled without its open store."""
 
-    uri: str
+    graph: GraphStorage
     prefix: str
 
     @cached_property
     def objects(self) -> ObjectStore:
-        return open_objects(parse_location(self.uri))
+        return self.graph.objects()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"uri": self.uri, "prefix": self.prefix}
+        return {"graph": self.graph, "prefix": self.prefix}
 
     def put(self, name: str, **arrays: Any) -> None:
         self.objects.put(f"{self.prefix}/{name}", pickle.dumps(arrays, protocol=5))
@@ -50,19 +50,18 @@ class Scratch:
         return found
 
     def vector(self, name: str, blocks: int) -> np.ndarray[Any, Any]:
-        """The pieces of all blocks as one array."""
+        """A vector, concatenated from all blocks."""
         return np.concatenate([self.get(f"{name}/{b}")["values"] for b in range(blocks)])
 
     def put_table(self, name: str, table: pa.Table) -> None:
-        self.objects.put(f"{self.prefix}/{name}", packed(table))
+        self.objects.put(f"{self.prefix}/{name}", to_ipc(table))
 
     def get_table(self, name: str) -> pa.Table:
-        return unpacked(self.objects.get(f"{self.prefix}/{name}"))
+        return from_ipc(self.objects.get(f"{self.prefix}/{name}"))
 
     def address(self, name: str) -> str:
-        """Where an object is found by its own: a path of this machine, or a URI."""
-        location = parse_location(self.uri)
-        child = location.child(*self.prefix.split("/"), *name.split("/"))
+        """The absolute address of an object: a local path, or a URI."""
+        child = self.graph.location.child(*self.prefix.split("/"), *name.split("/"))
         return child.path if child.is_local else child.uri
 
     def remove(self, names: Iterable[str]) -> None:
@@ -71,18 +70,18 @@ class Scratch:
 
 
 class ScratchArea:
-    """A scratch and what ends it."""
+    """Creates a scratch, and removes it on ``close``."""
 
     def __init__(self, repository: Repository, *, on_this_machine: bool) -> None:
         self._folder: str | None = None
         self._intent: Intent | None = None
         if on_this_machine:
             self._folder = tempfile.mkdtemp(prefix="omnigraph-analysis-")
-            self.scratch = Scratch(self._folder, "data")
+            self.scratch = Scratch(GraphStorage(self._folder, StorageSettings()), "data")
             return
-        self._intent = Intent(repository.objects, new_ulid())
+        self._intent = Intent(repository, new_ulid())
         self._intent.declare()
-        self.scratch = Scratch(repository.location.uri, self._intent.prefix)
+        self.scratch = Scratch(GraphStorage.of(repository), self._intent.prefix)
 
     def close(self) -> None:
         if self._folder is not None:

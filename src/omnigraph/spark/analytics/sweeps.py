@@ -1,4 +1,4 @@
-"""What the algorithms share: their settings, a task of a sweep, and what an algorithm answers."""
+"""Common parts of the algorithms: options, the task of a sweep, and the result."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any, Final, Literal, TypeVar
 from omnigraph.spark.analytics.network import Network
 from omnigraph.spark.tasks import Tasks
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 Direction = Literal["out", "in", "both"]
 
 SWEEPS_MAX: Final = 10_000
-"""No algorithm may run for ever: a path of so many steps is longer than any graph's that is not
-one long chain."""
+"""Bound on sweeps: longer than any shortest path, except in a graph that is one long chain."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a caller may choose; every algorithm uses some of it.
+class AlgorithmOptions:
+    """Options of the algorithms; each uses some of them.
 
-    ``tolerance`` bounds the residual of PageRank, see there. ``sources`` are the numbers of nodes,
-    per block, which the driver has looked up.
+    ``tolerance`` bounds the residual of PageRank. ``sources`` are positions of nodes, by block.
     """
 
     damping: float = 0.85
@@ -34,20 +32,20 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class SweepTask:
-    """One block of one sweep. ``given`` is what the sweep before has found out."""
+    """One block of one sweep. ``given``: a number computed by the previous sweep."""
 
     network: Network
-    settings: Settings
+    options: AlgorithmOptions
     block: int
     sweep: int
     given: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
-    """What an algorithm answers. ``columns`` says where in the scratch the vector of each lies.
+class AlgorithmResult:
+    """The result of an algorithm. ``columns`` maps columns to vectors in the scratch.
 
-    ``marks`` gives, for a column that may have no value, the number that stands for that.
+    ``marks``: the number that stands for null, by column.
     """
 
     columns: Mapping[str, str]
@@ -60,12 +58,12 @@ class Computed:
 def sweep(
     tasks: Tasks,
     name: str,
-    function: Callable[[SweepTask], Answer],
+    function: Callable[[SweepTask], Result],
     network: Network,
-    settings: Settings,
+    options: AlgorithmOptions,
     number: int = 0,
     given: float = 0.0,
-) -> Sequence[Answer]:
-    """Run one sweep over all blocks; the answers come in the order of the blocks."""
-    specs = [SweepTask(network, settings, block, number, given) for block in range(network.blocks)]
+) -> Sequence[Result]:
+    """Run one sweep over all blocks; returns the results in the order of the blocks."""
+    specs = [SweepTask(network, options, block, number, given) for block in range(network.blocks)]
     return tasks.run(name, function, specs)

@@ -1,8 +1,8 @@
-"""Triangles: three nodes that are all joined, whatever the direction and number of edges.
+"""Triangle counting: edges are undirected, and parallel edges count once.
 
-Every pair of neighbours is kept once, at the end with fewer neighbours. A triangle is then found
-exactly once, at its corner with the fewest: no node is asked for more pairs than its own few
-neighbours make, which keeps the work small where some nodes have millions of them.
+Every edge is oriented from its end of lower degree to that of higher degree (ties by number). Each
+triangle is then found exactly once, at its corner of lowest degree, and hubs have short lists: work
+stays bounded on skewed degree distributions.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any, Final
 import numpy as np
 
 from omnigraph.spark.analytics.network import Network
-from omnigraph.spark.analytics.sweeps import Computed, Settings, SweepTask, sweep
+from omnigraph.spark.analytics.sweeps import AlgorithmOptions, AlgorithmResult, SweepTask, sweep
 from omnigraph.spark.tasks import Tasks
 
 PATHS_AT_ONCE: Final = 4 << 20
-"""Paths of two edges that are looked at together: a few hundred megabytes."""
+"""Two-edge paths per batch: a few hundred megabytes."""
 
 Vector = np.ndarray[Any, Any]
 
 
-def triangles(tasks: Tasks, network: Network, settings: Settings) -> Computed:
-    sweep(tasks, "finding neighbours", _neighbours, network, settings)
-    sweep(tasks, "ordering neighbours", _order, network, settings)
-    sweep(tasks, "finding triangles", _find, network, settings)
-    found = sum(sweep(tasks, "counting triangles", _sum, network, settings))
-    return Computed({"triangles": "triangles"}, 1, True, {"triangles": found // 3})
+def triangles(tasks: Tasks, network: Network, options: AlgorithmOptions) -> AlgorithmResult:
+    sweep(tasks, "finding neighbours", _neighbours, network, options)
+    sweep(tasks, "ordering neighbours", _order, network, options)
+    sweep(tasks, "finding triangles", _find, network, options)
+    found = sum(sweep(tasks, "counting triangles", _sum, network, options))
+    return AlgorithmResult({"triangles": "triangles"}, 1, True, {"triangles": found // 3})
 
 
 def _neighbours(task: SweepTask) -> None:
-    """Every neighbour of a node once."""
+    """Distinct neighbours and degrees of the nodes of a block."""
     network, block = task.network, task.block
     edges = network.links(block, undirected=True)
     own, other = _distinct(edges.own, edges.other, network.nodes)
@@ -43,7 +43,7 @@ def _neighbours(task: SweepTask) -> None:
 
 
 def _order(task: SweepTask) -> None:
-    """Keep the neighbours that have more neighbours than the node itself."""
+    """Orient the edges of a block towards neighbours of higher degree."""
     network, block = task.network, task.block
     count = network.scratch.vector("count", network.blocks)
     found = network.scratch.get(f"neighbours/{block}")
@@ -54,7 +54,7 @@ def _order(task: SweepTask) -> None:
 
 
 def _find(task: SweepTask) -> None:
-    """The triangles whose corner with the fewest neighbours is in this block."""
+    """Count the triangles whose corner of lowest degree is in this block."""
     network, block = task.network, task.block
     mine = network.scratch.get(f"later/{block}")
     own, other = mine["own"], mine["other"]
@@ -65,9 +65,9 @@ def _find(task: SweepTask) -> None:
         here = (other >= first) & (other < last)
         theirs = mine if middle == block else network.scratch.get(f"later/{middle}")
         for node, second, third in _paths(own[here], other[here] - first, theirs, last - first):
-            wanted = node * network.nodes + third
-            at = np.searchsorted(known, wanted)
-            hit = np.flatnonzero(known[np.minimum(at, len(known) - 1)] == wanted)
+            closing = node * network.nodes + third
+            at = np.searchsorted(known, closing)
+            hit = np.flatnonzero(known[np.minimum(at, len(known) - 1)] == closing)
             for corner in (node[hit] + network.starts[block], second[hit] + first, third[hit]):
                 counts += np.bincount(corner, minlength=network.nodes)
     for target in range(network.blocks):
@@ -78,7 +78,7 @@ def _find(task: SweepTask) -> None:
 def _paths(
     own: Vector, middle: Vector, theirs: dict[str, Vector], size: int
 ) -> Iterator[tuple[Vector, Vector, Vector]]:
-    """Paths from ``own`` over ``middle`` to what comes later there, some at a time."""
+    """Two-edge paths from ``own`` through ``middle``, in batches."""
     begins = np.searchsorted(theirs["own"], np.arange(size + 1))
     length = (begins[1:] - begins[:-1])[middle]
     total = np.cumsum(length)

@@ -1,4 +1,4 @@
-"""One run: find what needs a vector, have it made, commit it at once or in pieces."""
+"""One backfill run: find texts that need vectors, embed them, commit once or in batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from omnigraph.engine.engine import Reader
 from omnigraph.errors import EmbeddingFailure, InvalidInput
 from omnigraph.snapshots.entity_delta import State
 from omnigraph.spark.analytics.scratch import Scratch
-from omnigraph.spark.assign import Assigned, Assignment
+from omnigraph.spark.assign import AssignedProperties, PropertyAssignment
+from omnigraph.spark.embedding.embed_tasks import (
+    TEXTS_PER_UNIT,
+    EmbeddedUnit,
+    EmbedScan,
+    EmbedTask,
+    Unit,
+    count_rows,
+    embed_unit,
+)
 from omnigraph.spark.embedding.targets import (
     TARGETS,
     TEXTS_OF,
@@ -22,31 +31,23 @@ from omnigraph.spark.embedding.targets import (
     find_stale,
     find_targets,
 )
-from omnigraph.spark.embedding.tasks import (
-    TEXTS_PER_UNIT,
-    Embedded,
-    EmbedTask,
-    Place,
-    Unit,
-    count_rows,
-    embed_unit,
-)
+from omnigraph.spark.graph_storage import GraphStorage
 from omnigraph.spark.intent import Intent
+from omnigraph.spark.load.input_parts import InputPart
 from omnigraph.spark.load.partitions import fragment_groups
-from omnigraph.spark.load.parts import Part
 from omnigraph.spark.tasks import Tasks
 
-ROWS_PER_PLACE: Final = 1 << 20
+ROWS_PER_SCAN: Final = 1 << 20
 BATCH_DEFAULT: Final = 64
-"""Texts per request: far below what providers allow, and enough to hide the way there."""
+"""Texts per request: far below the limits of providers, and enough to amortise the latency."""
 
 IN_PROCESS_NODES_MAX: Final = 2 * TEXTS_PER_UNIT
-"""Up to here starting Spark would take longer than asking the provider."""
+"""Up to this number of nodes a run is faster in process than starting Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedOptions:
-    """How a run goes about it. ``rate`` is requests per second, over all tasks together."""
+    """Options of a run. ``rate``: requests per second of all tasks; ``every``: embed all texts."""
 
     types: Sequence[str] | None = None
     every: bool = False
@@ -58,12 +59,12 @@ class EmbedOptions:
         for name in ("commit_every", "batch", "rate"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise InvalidInput(f"{name} is {value!r}", remedy="Give a number above zero.")
+                raise InvalidInput(f"{name} is {value!r}", remedy="Use a positive number.")
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedResult:
-    """What a run did: nodes with new vectors, texts that the provider was asked for, commits."""
+    """The result of a run: nodes with new vectors, texts sent to the provider, commits."""
 
     branch: str
     nodes: Mapping[str, int]
@@ -89,7 +90,7 @@ class EmbedResult:
 
 
 class Backfill:
-    """A run over one snapshot of one branch."""
+    """A backfill run over one snapshot of a branch."""
 
     def __init__(
         self,
@@ -107,60 +108,62 @@ class Backfill:
         self._provider = provider
         self._find_commit = find_commit
         self._types = find_targets(state.schema, options.types)
-        for wanted in self._types:
-            for target in wanted.targets:
+        for type_targets in self._types:
+            for target in type_targets.targets:
                 _require_model(target.model, provider)
         repository = reader.repository
-        self._intent = Intent(repository.objects, self._name())
-        self._scratch = Scratch(repository.location.uri, self._intent.prefix)
+        self._intent = Intent(repository, self._name())
+        self._scratch = Scratch(GraphStorage.of(repository), self._intent.prefix)
 
     def _name(self) -> str:
-        """The same for the same run over the same state: it finds what it left before."""
+        """A deterministic id of the run, so that a repeated run finds the staged vectors."""
         state, options = self._state.snapshot, self._options
         what = f"{state.commit_id}{options.types}{options.every}{self._provider!r}"
         return f"embed-{hashlib.sha256(what.encode()).hexdigest()[:24]}"
 
     def find(self) -> tuple[list[Unit], int]:
-        """The units of this run, in order, and how many nodes are stale."""
+        """The units of this run, in order, and the number of nodes with a stale vector."""
         units: list[Unit] = []
         stale = 0
-        for wanted in self._types:
+        for type_targets in self._types:
             found: Stale = {}
             if not self._options.every:
-                found = find_stale(self._reader, self._state, wanted, self._find_commit)
+                found = find_stale(self._reader, self._state, type_targets, self._find_commit)
             ids = sorted(set[str]().union(*found.values()))
             stale += len(ids)
-            for place in self._places(wanted, tuple(ids)):
-                rows = count_rows(place)
+            for scan in self._scans(type_targets, tuple(ids)):
+                rows = count_rows(scan)
                 for start in range(0, rows, TEXTS_PER_UNIT):
-                    units.append(Unit(place, start, min(TEXTS_PER_UNIT, rows - start)))
-            ref = self._state.snapshot.pin(wanted.owner.key).ref
-            whole = Place(self._scratch.uri, ref, wanted, every=False)
+                    units.append(Unit(scan, start, min(TEXTS_PER_UNIT, rows - start)))
+            ref = self._state.snapshot.pin(type_targets.owner.key).ref
+            whole = EmbedScan(self._scratch.graph, ref, type_targets, every=False)
             for start in range(0, len(ids), TEXTS_PER_UNIT):
                 some = tuple(ids[start : start + TEXTS_PER_UNIT])
                 by_property = {name: frozenset(which & set(some)) for name, which in found.items()}
                 units.append(Unit(whole, 0, len(some), some, by_property))
         return units, stale
 
-    def _places(self, wanted: TypeTargets, stale: tuple[str, ...]) -> Iterator[Place]:
-        ref = self._state.snapshot.pin(wanted.owner.key).ref
+    def _scans(self, type_targets: TypeTargets, stale: tuple[str, ...]) -> Iterator[EmbedScan]:
+        ref = self._state.snapshot.pin(type_targets.owner.key).ref
         table = self._reader.repository.tables.open(ref)
-        for group in fragment_groups(table, ROWS_PER_PLACE):
-            yield Place(self._scratch.uri, ref, wanted, self._options.every, group, stale)
+        for group in fragment_groups(table, ROWS_PER_SCAN):
+            yield EmbedScan(
+                self._scratch.graph, ref, type_targets, self._options.every, group, stale
+            )
 
     def run(
         self,
         units: Sequence[Unit],
         stale: int,
         tasks: Tasks,
-        commit: Callable[[Assignment, Mapping[str, str]], Commit | None],
+        commit: Callable[[PropertyAssignment, Mapping[str, str]], Commit | None],
     ) -> EmbedResult:
-        """Make the vectors and commit them. What is left behind by a failure is found again."""
+        """Compute the vectors and commit them. After a failure the staged vectors are kept."""
         if not units:
             return EmbedResult(self._branch, {}, stale, 0, self._provider.model)
         self._intent.declare()
         try:
-            result = self._run(list(self._rounds(units)), stale, tasks, commit)
+            result = self._run(list(self._commit_groups(units)), stale, tasks, commit)
         except BaseException:
             self._intent.release()
             raise
@@ -169,29 +172,29 @@ class Backfill:
 
     def _run(
         self,
-        rounds: Sequence[Sequence[Unit]],
+        groups: Sequence[Sequence[Unit]],
         stale: int,
         tasks: Tasks,
-        commit: Callable[[Assignment, Mapping[str, str]], Commit | None],
+        commit: Callable[[PropertyAssignment, Mapping[str, str]], Commit | None],
     ) -> EmbedResult:
         nodes: dict[str, int] = {}
         commits: list[Commit] = []
-        asked = 0
-        for number, some in enumerate(rounds, 1):
+        sent = 0
+        for number, some in enumerate(groups, 1):
             made = tasks.run("embedding", embed_unit, self._tasks(some, tasks.parallelism))
-            last = number == len(rounds)
+            last = number == len(groups)
             done = commit(self._assignment(some, made), self._metadata(last))
             if done is not None:
                 commits.append(done)
-            asked += sum(answer.asked for answer in made)
-            for unit, answer in zip(some, made, strict=True):
-                name = unit.place.wanted.owner.name
-                nodes[name] = nodes.get(name, 0) + answer.nodes
+            sent += sum(result.texts_sent for result in made)
+            for unit, result in zip(some, made, strict=True):
+                name = unit.scan.type_targets.owner.name
+                nodes[name] = nodes.get(name, 0) + result.nodes
         model = self._provider.model
-        return EmbedResult(self._branch, nodes, stale, asked, model, tuple(commits))
+        return EmbedResult(self._branch, nodes, stale, sent, model, tuple(commits))
 
-    def _rounds(self, units: Sequence[Unit]) -> Iterator[list[Unit]]:
-        """Units that are committed together."""
+    def _commit_groups(self, units: Sequence[Unit]) -> Iterator[list[Unit]]:
+        """Groups of units, one commit each."""
         some: list[Unit] = []
         for unit in units:
             some.append(unit)
@@ -211,37 +214,42 @@ class Backfill:
             for unit in units
         ]
 
-    def _assignment(self, units: Sequence[Unit], made: Sequence[Embedded]) -> Assignment:
-        types: dict[str, Assigned] = {}
+    def _assignment(
+        self, units: Sequence[Unit], made: Sequence[EmbeddedUnit]
+    ) -> PropertyAssignment:
+        types: dict[str, AssignedProperties] = {}
         parts = []
-        for number, (unit, answer) in enumerate(zip(units, made, strict=True)):
-            wanted = unit.place.wanted
-            names = tuple(target.property for target in wanted.targets)
-            types[wanted.owner.key] = Assigned(names, wanted.sources)
-            address = self._scratch.address(answer.name)
-            size = answer.nodes * sum(target.dimensions for target in wanted.targets) * 4
-            parts.append(Part(number, "<vectors>", address, None, "arrow", wanted.owner.key, size))
-        return Assignment(types, tuple(parts))
+        for number, (unit, result) in enumerate(zip(units, made, strict=True)):
+            type_targets = unit.scan.type_targets
+            names = tuple(target.property for target in type_targets.targets)
+            types[type_targets.owner.key] = AssignedProperties(names, type_targets.sources)
+            address = self._scratch.address(result.name)
+            size = result.nodes * sum(target.dimensions for target in type_targets.targets) * 4
+            key, storage = type_targets.owner.key, self._scratch.graph.storage
+            parts.append(
+                InputPart(number, "<vectors>", address, None, "arrow", key, size, storage=storage)
+            )
+        return PropertyAssignment(types, tuple(parts))
 
     def _metadata(self, last: bool) -> dict[str, str]:
-        """Only the end of a run says that all texts of its state have their vectors."""
+        """Metadata of a commit; only the last one declares the texts of the snapshot embedded."""
         known = {"model": self._provider.model}
         if not last:
             return known
-        names = ",".join(name for wanted in self._types for name in wanted.names)
+        names = ",".join(name for type_targets in self._types for name in type_targets.names)
         return {**known, TARGETS: names, TEXTS_OF: self._state.snapshot.commit_id}
 
 
 def is_small(units: Sequence[Unit]) -> bool:
-    """Whether a run is not worth starting Spark."""
+    """Whether a run is too small for Spark."""
     return sum(unit.count for unit in units) <= IN_PROCESS_NODES_MAX
 
 
 def _require_model(model: str | None, provider: Provider) -> None:
     if model is not None and model != provider.model:
         raise EmbeddingFailure(
-            f"the property's vectors are of model {model!r}, "
-            f"and the provider's model is {provider.model!r}",
+            f"the property uses embedding model {model!r}, "
+            f"but the provider uses {provider.model!r}",
             remedy=f"Set OMNIGRAPH_EMBED_MODEL={model}.",
             details={"expected_model": model, "actual_model": provider.model},
         )

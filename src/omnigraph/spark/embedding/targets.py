@@ -1,7 +1,7 @@
-"""Which properties have vectors to be made, and which nodes had their text changed since.
+"""The ``@embed`` properties of a schema, and the nodes whose vectors are stale.
 
-A finished run leaves in its commit which state the texts were read from. A vector is stale when the
-text has changed since that state and nobody has given the node another vector.
+The last commit of a run records the commit that its texts were read from. A vector is stale when
+the text has changed since that commit and the vector has not.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from omnigraph.storage.lance.lookup import membership
 KIND: Final = "embed"
 TARGETS: Final = "embed"
 TEXTS_OF: Final = "embed_texts_of"
-"""What a commit of a finished run says: the properties, and the commit its texts were read from."""
+"""Metadata of the last commit of a run: the properties, and the commit of its texts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """One vector property and the text it is made of."""
+class EmbedTarget:
+    """A vector property and its source text property."""
 
     property: str
     source: str
@@ -39,10 +39,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TypeTargets:
-    """A node type with vectors to be made."""
+    """A node type and its ``@embed`` properties."""
 
     owner: NodeType
-    targets: tuple[Target, ...]
+    targets: tuple[EmbedTarget, ...]
 
     @property
     def names(self) -> list[str]:
@@ -57,11 +57,11 @@ def find_targets(schema: AcceptedSchema, types: Sequence[str] | None) -> list[Ty
     """The types that have ``@embed`` properties: all, or those named."""
     names = set(types or ())
     for name in sorted(names - set(schema.nodes)):
-        schema.type(f"node:{name}")  # raises what is known about it
+        schema.type(f"node:{name}")  # raises TypeNotFound
     found = []
     for name, node in sorted(schema.nodes.items()):
         targets = tuple(
-            Target(declared.name, declared.embed.source, declared.type.dimensions or 0,
+            EmbedTarget(declared.name, declared.embed.source, declared.type.dimensions or 0,
                    declared.embed.model, declared.type.nullable)
             for declared in node.properties.values()
             if declared.embed is not None
@@ -71,40 +71,39 @@ def find_targets(schema: AcceptedSchema, types: Sequence[str] | None) -> list[Ty
         elif name in names:
             raise InvalidInput(
                 f"{name} has no property with @embed",
-                remedy="Say in the schema which text a vector is made of: `v: Vector(8)? "
-                '@embed("text")`.',
+                remedy='Declare the source text in the schema: `v: Vector(8)? @embed("text")`.',
             )
     return found
 
 
 Stale = dict[str, set[str]]
-"""Nodes by the property whose vector is stale."""
+"""Ids of nodes with a stale vector, by property."""
 
 
 def find_stale(
-    reader: Reader, new: State, wanted: TypeTargets, find: Callable[[str], Commit | None]
+    reader: Reader, new: State, type_targets: TypeTargets, find: Callable[[str], Commit | None]
 ) -> Stale:
-    """Nodes whose text has changed since their vector was made.
+    """Nodes whose text has changed since their vector was computed.
 
-    ``find`` gives the commit of the last finished run for a property.
+    ``find`` returns the last commit of the last complete run for a property.
     """
     stale: Stale = {}
-    for target, name in zip(wanted.targets, wanted.names, strict=True):
+    for target, name in zip(type_targets.targets, type_targets.names, strict=True):
         commit = find(name)
         if commit is None:
             continue
         try:
             old, made = reader.state(commit.metadata[TEXTS_OF]), reader.state(commit.commit_id)
         except (NotFound, HistoryReclaimed):
-            continue  # what cannot be compared any more is not called stale
-        ids = _changed(reader, old, made, new, wanted.owner, target)
+            continue  # without that commit staleness is unknown
+        ids = _changed(reader, old, made, new, type_targets.owner, target)
         if ids:
             stale[target.property] = ids
     return stale
 
 
 def _changed(
-    reader: Reader, old: State, made: State, new: State, owner: NodeType, target: Target
+    reader: Reader, old: State, made: State, new: State, owner: NodeType, target: EmbedTarget
 ) -> set[str]:
     keys = next(p for p in paired_types(old.snapshot, new.snapshot) if p[1] == owner.key)
     if keys[0] is None or owner.key not in made.snapshot.pins:
@@ -127,8 +126,10 @@ def _of(rows: pa.Table, ids: list[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows["id"], value_set=pa.array(ids, pa.string())))
 
 
-def _untouched(reader: Reader, made: State, key: str, target: Target, rows: pa.Table) -> set[str]:
-    """Those whose vector is the one that the last run made or found."""
+def _untouched(
+    reader: Reader, made: State, key: str, target: EmbedTarget, rows: pa.Table
+) -> set[str]:
+    """Ids of rows whose vector has not changed since the last run."""
     if not rows.num_rows:
         return set()
     table = reader.repository.tables.open(made.snapshot.pin(key).ref)

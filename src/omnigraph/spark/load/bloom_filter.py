@@ -1,9 +1,9 @@
-"""Which ids a load may ask the stored rows for, as small filters that are wrong in one way only.
+"""Bloom filters of the ids that a load refers to, one per type: a semi-join before the shuffle.
 
-A task notes the ids and the ends of edges it has read; joined, a filter says of a stored id that it
-is certainly not among them, or that it may be. What is certainly not asked for need not travel to
-the task that would look for it: a load into a large graph then moves what it touches. Nothing here
-decides anything: ids that may be asked for are compared where they meet.
+A task adds the ids and the ends of edges that it reads; the driver merges the filters of all tasks.
+Stored rows whose ids are not in the filter are not shuffled by id, so that a load into a large
+graph moves only what it touches. False positives cost time and nothing else: ids are compared
+exactly in their bucket.
 """
 
 from __future__ import annotations
@@ -22,58 +22,60 @@ from omnigraph.spark.load.shuffle import hash_of
 from omnigraph.storage.objects.store import ObjectStore
 
 BITS: Final = 24
-"""Two megabytes per type: a million ids let one other in sixteen through, ten million every second
-one. Then a load is so large that what is stored beside it is not what takes its time."""
+"""Size of a filter, as a power of two: two megabytes per type, one hash function. With a million
+ids the false positive rate is 1/16, with ten million 1/2; a load of that size is dominated by its
+own input."""
 
 TASKS_MAX: Final = 256
-"""More tasks than this read more than ten gigabytes: their filters would let everything through,
-and the driver would read them in vain."""
+"""No filters above this number of tasks (more than ten gigabytes of input): they would be full."""
 
 _SHIFT: Final = 64 - BITS
 
 
-@dataclass
-class Asking:
-    """What one task asks for, by type."""
+@dataclass(frozen=True, slots=True)
+class BloomFilterBuilder:
+    """The filters of one task, by type key."""
 
     types: frozenset[str]
-    """The types that have stored rows: of others nothing is noted."""
-    places: dict[str, list[np.ndarray[Any, Any]]] = field(default_factory=dict)
+    """The types that have stored rows; other types have no filter."""
+    positions: dict[str, list[np.ndarray[Any, Any]]] = field(default_factory=dict)
 
-    def note(self, key: str, ids: pa.Array | pa.ChunkedArray) -> None:
+    def add(self, key: str, ids: pa.Array | pa.ChunkedArray) -> None:
         if key in self.types and len(ids):
-            self.places.setdefault(key, []).append(_places(ids))
+            self.positions.setdefault(key, []).append(_positions(ids))
 
     def write(self, objects: ObjectStore, prefix: str) -> str | None:
-        """Leave the filters of this task as one object; returns where it is."""
+        """Write the filters of this task as one object; returns its path, or None without types."""
         if not self.types:
             return None
-        content = {key: zlib.compress(_bits(places), 1) for key, places in self.places.items()}
+        content = {
+            key: zlib.compress(_bits(positions), 1) for key, positions in self.positions.items()
+        }
         path = f"{prefix}/{new_ulid()}"
         objects.put(path, pickle.dumps(content))
         return path
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The filters of a whole load, by type, as they travel to tasks."""
+class BloomFilters:
+    """The compressed filters of a whole load, by type key: a picklable value."""
 
     filters: Mapping[str, bytes]
 
-    def may_be(self, key: str, ids: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any] | None:
-        """Which of these ids may be asked for; None when nothing is known of their type."""
+    def may_contain(self, key: str, ids: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any] | None:
+        """A mask of the ids that may be in the load; None when the type has no filter."""
         if key not in self.filters:
             return None
         bits = np.frombuffer(zlib.decompress(self.filters[key]), dtype=np.uint8)
-        places = _places(ids)
-        found = bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1
+        positions = _positions(ids)
+        found = bits[positions >> 3] >> (7 - (positions & 7)).astype(np.uint8) & 1
         return np.asarray(found, dtype=bool)
 
 
-def join_asked(
+def merge_filters(
     objects: ObjectStore, paths: Iterable[str | None], types: frozenset[str]
-) -> Asked | None:
-    """The filters of all tasks as one; None when that would say nothing."""
+) -> BloomFilters | None:
+    """The union of the filters of all tasks; None when there is nothing to filter by."""
     found = list(paths)
     if not types or len(found) > TASKS_MAX or None in found:
         return None
@@ -82,15 +84,15 @@ def join_asked(
         assert path is not None
         for key, data in pickle.loads(objects.get(path)).items():
             joined[key] |= np.frombuffer(zlib.decompress(data), dtype=np.uint8)
-    return Asked({key: zlib.compress(bits.tobytes(), 1) for key, bits in joined.items()})
+    return BloomFilters({key: zlib.compress(bits.tobytes(), 1) for key, bits in joined.items()})
 
 
-def _places(ids: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+def _positions(ids: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
     return (hash_of(ids) >> np.uint64(_SHIFT)).astype(np.uint32)
 
 
-def _bits(places: list[np.ndarray[Any, Any]]) -> bytes:
+def _bits(positions: list[np.ndarray[Any, Any]]) -> bytes:
     marked = np.zeros(1 << BITS, dtype=bool)
-    for part in places:
+    for part in positions:
         marked[part] = True
     return np.packbits(marked).tobytes()

@@ -1,6 +1,6 @@
-"""What a load's checks need of the stored rows, and how reports of many tasks become one.
+"""Which stored columns the checks of a load read, and merging the reports of many tasks.
 
-Plain functions on the driver: they read pins and counts, never rows.
+Pure functions on the driver over pins and counts; they never read rows.
 """
 
 from __future__ import annotations
@@ -13,136 +13,140 @@ import numpy as np
 
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints import Report, Violation
-from omnigraph.constraints.edges import ends, incident
-from omnigraph.ingest.load import Mode
-from omnigraph.lang.schema import SRC, AcceptedSchema, Cardinality, EdgeType, NodeType
-from omnigraph.spark.load.check import Checked
+from omnigraph.constraints.edge_checks import ends, incident
+from omnigraph.ingest.load import LoadMode
+from omnigraph.lang.schema import SRC, AcceptedSchema, EdgeCardinality, EdgeType, NodeType
+from omnigraph.spark.load.bucket_checks import CheckedBucket
 from omnigraph.spark.load.match_stored import CONTENT
-from omnigraph.spark.load.stage import Staged
-from omnigraph.spark.load.stored_keys import Wanted
+from omnigraph.spark.load.stage import StagedPart
+from omnigraph.spark.load.stored_keys import StoredProjection
 
 _RULES: Final = ("required", "range", "check", "enum")
 
 
-# -- what is needed of the stored rows -------------------------------------------------------------
+# -- stored columns --------------------------------------------------------------------------------
 
 
-def wanted_of_stored(
+def stored_projections(
     schema: AcceptedSchema,
     snapshot: SnapshotPins,
-    mode: Mode,
+    mode: LoadMode,
     given: Mapping[str, int],
     matched: Collection[str] = (),
-) -> list[Wanted]:
-    """The stored columns that the checks of this load ask for.
+) -> list[StoredProjection]:
+    """The stored columns that the checks of this load read.
 
     ``given`` has every written type, with the number of rows that came with an id; ``matched`` the
     edge types of which some rows are compared by content.
     """
-    wanted: dict[str, Wanted] = {}
+    projections: dict[str, StoredProjection] = {}
     for key in sorted(given):
         owner = schema.type(key)
         if mode != "overwrite" and snapshot.pin(key).rows:
-            for item in _of_written(owner, mode, bool(given[key])):
-                wanted[item.name] = item
+            for item in _for_written_type(owner, mode, bool(given[key])):
+                projections[item.name] = item
         if key in matched and snapshot.pin(key).rows:
             names = tuple(column.name for column in owner.columns())
             name = f"stored-content/{key}"
-            wanted[name] = Wanted(name, key, names, CONTENT, located=True)
+            projections[name] = StoredProjection(name, key, names, CONTENT, located=True)
         if mode == "overwrite" and isinstance(owner, NodeType):
-            for item in _of_replaced(schema, snapshot, owner, given):
-                wanted[item.name] = item
+            for item in _for_replaced_nodes(schema, snapshot, owner, given):
+                projections[item.name] = item
         if isinstance(owner, EdgeType):
-            for item in _of_ends(schema, snapshot, owner, mode, given):
-                wanted.setdefault(item.name, item)
-    return list(wanted.values())
+            for item in _for_edge_ends(schema, snapshot, owner, mode, given):
+                projections.setdefault(item.name, item)
+    return list(projections.values())
 
 
-def _of_written(owner: NodeType | EdgeType, mode: Mode, named: bool) -> Iterable[Wanted]:
-    """Rows that may have an id of the input, or a tuple or a source in common with it."""
-    counted = isinstance(owner, EdgeType) and owner.cardinality != Cardinality()
+def _for_written_type(
+    owner: NodeType | EdgeType, mode: LoadMode, named: bool
+) -> Iterable[StoredProjection]:
+    """Columns of a written type: ids, unique tuples, and sources if edges are counted."""
+    counted = isinstance(owner, EdgeType) and owner.cardinality != EdgeCardinality()
     if named:
         unique = [column for columns in owner.unique for column in columns]
         names = dict.fromkeys(["id", *([SRC] if counted else []), *unique])
-        yield Wanted(
+        yield StoredProjection(
             f"stored/{owner.key}", owner.key, tuple(names), "id", mode in ("merge", "upsert")
         )
         return
     if counted:
-        yield Wanted(f"stored-src/{owner.key}", owner.key, (SRC,), SRC)
+        yield StoredProjection(f"stored-src/{owner.key}", owner.key, (SRC,), SRC)
     for number, columns in enumerate(owner.unique):
         names = dict.fromkeys(("id", *columns))
-        yield Wanted(f"stored-unique/{owner.key}/{number}", owner.key, tuple(names), columns)
+        yield StoredProjection(
+            f"stored-unique/{owner.key}/{number}", owner.key, tuple(names), columns
+        )
 
 
-def _of_replaced(
+def _for_replaced_nodes(
     schema: AcceptedSchema, snapshot: SnapshotPins, node: NodeType, given: Mapping[str, int]
-) -> Iterable[Wanted]:
-    """A replaced node type: which nodes vanish, and which stored edges would miss them."""
+) -> Iterable[StoredProjection]:
+    """Ids of an overwritten node type, and stored edges that would dangle without them."""
     if not snapshot.pin(node.key).rows:
         return
-    yield Wanted(f"stored/{node.key}", node.key, ("id",), "id")
+    yield StoredProjection(f"stored/{node.key}", node.key, ("id",), "id")
     for edge, column in incident(schema, node.key):
         if edge.key not in given and snapshot.pin(edge.key).rows:
             name = f"stored-ends/{edge.key}/{column}"
-            yield Wanted(name, edge.key, ("id", column), column)
+            yield StoredProjection(name, edge.key, ("id", column), column)
 
 
-def _of_ends(
+def _for_edge_ends(
     schema: AcceptedSchema,
     snapshot: SnapshotPins,
     edge: EdgeType,
-    mode: Mode,
+    mode: LoadMode,
     given: Mapping[str, int],
-) -> Iterable[Wanted]:
-    """The nodes that written edges may point to."""
+) -> Iterable[StoredProjection]:
+    """Ids of the node types that written edges refer to."""
     for _, node_key in ends(edge):
         replaced = mode == "overwrite" and node_key in given
         if snapshot.pin(node_key).rows and not replaced:
-            yield Wanted(f"stored/{node_key}", node_key, ("id",), "id")
+            yield StoredProjection(f"stored/{node_key}", node_key, ("id",), "id")
 
 
-def asks_by_value(schema: AcceptedSchema, mode: Mode, written: Iterable[str]) -> bool:
-    """Whether anything is checked by value: unique tuples, ends of edges, vanished nodes."""
+def needs_value_checks(schema: AcceptedSchema, mode: LoadMode, written: Iterable[str]) -> bool:
+    """Whether there are checks by value: unique tuples, ends of edges, deleted nodes."""
     types = [schema.type(key) for key in written]
     return mode == "overwrite" or any(isinstance(t, EdgeType) or t.unique for t in types)
 
 
-# -- one report out of many ------------------------------------------------------------------------
+# -- merging reports -------------------------------------------------------------------------------
 
 
-def lines_before(staged: Sequence[Staged]) -> dict[int, int]:
+def lines_before(staged: Sequence[StagedPart]) -> dict[int, int]:
     """How many lines of its file come before each part, by part."""
     found: dict[int, int] = {}
     total = 0
-    for answer in staged:
-        total = 0 if answer.begins_file else total
-        found[answer.part] = total
-        total += answer.lines
+    for result in staged:
+        total = 0 if result.begins_file else total
+        found[result.part] = total
+        total += result.lines
     return found
 
 
 def report_rows(
-    schema: AcceptedSchema, staged: Sequence[Staged], before: Mapping[int, int]
+    schema: AcceptedSchema, staged: Sequence[StagedPart], before: Mapping[int, int]
 ) -> tuple[Report, Report]:
-    """Records that could not be read; and rules about single rows that are broken."""
+    """Two reports: unreadable records, and violations of rules about single rows."""
     unread, broken = Report(), Report()
     for whole, reports, order in (
-        (unread, [answer.unread for answer in staged], _order_of_unread),
-        (broken, [answer.broken for answer in staged], lambda v: _order_of_broken(schema, v)),
+        (unread, [result.unread for result in staged], _order_of_unread),
+        (broken, [result.broken for result in staged], lambda v: _order_of_broken(schema, v)),
     ):
         found = []
-        for answer, report in zip(staged, reports, strict=True):
+        for result, report in zip(staged, reports, strict=True):
             for at, violation in enumerate(report.shown):
-                moved = _moved(violation, before[answer.part])
-                found.append((order(violation), answer.part, at, moved))
+                moved = _moved(violation, before[result.part])
+                found.append((order(violation), result.part, at, moved))
         _fill(whole, reports, [item[3] for item in sorted(found, key=lambda item: item[:3])])
     return unread, broken
 
 
-def report_checks(answers: Iterable[Checked]) -> Report:
-    """Everything that the checks across the input found, in the order of the evaluator."""
-    noted = [(order, report) for answer in answers for order, report in answer.reports]
+def report_checks(results: Iterable[CheckedBucket]) -> Report:
+    """All violations found by the bucket checks, in the order of the evaluator."""
+    noted = [(order, report) for result in results for order, report in result.reports]
     found: list[tuple[Any, Violation]] = []
     for order, report in noted:
         for violation in report.shown:
@@ -155,14 +159,14 @@ def report_checks(answers: Iterable[Checked]) -> Report:
 
 
 def one_report(*reports: Report) -> Report:
-    """Several reports, one after the other."""
+    """Reports concatenated."""
     whole = Report()
     _fill(whole, reports, [violation for report in reports for violation in report.shown])
     return whole
 
 
 def joined(parts: Sequence[Mapping[str, np.ndarray[Any, Any]]]) -> dict[str, Any]:
-    """Arrays of several tasks, by key."""
+    """Arrays of several tasks, concatenated by key."""
     keys = {key for part in parts for key in part}
     return {key: np.concatenate([part[key] for part in parts if key in part]) for key in keys}
 
@@ -175,14 +179,14 @@ def _fill(whole: Report, reports: Sequence[Report], violations: Iterable[Violati
 
 
 def _moved(violation: Violation, lines: int) -> Violation:
-    """The violation, of which the line was counted from the beginning of its part."""
+    """The violation with its line counted from the beginning of the file, not of its part."""
     if violation.line is None:
         return violation
     return replace(violation, line=violation.line + lines)
 
 
 def _order_of_unread(violation: Violation) -> Any:
-    """Records that could not be read come first; then ids that contradict keys, by type."""
+    """Unreadable records first, then ids that contradict keys, by type."""
     key = violation.type_key if violation.rule == "key" else None
     return (key is not None, *(-ord(letter) for letter in key or ""))
 

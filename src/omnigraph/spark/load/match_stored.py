@@ -1,8 +1,7 @@
-"""Rows of a bucket meet the stored ones, on executors: upserts, and edges that are matched by
-content.
+"""Joins of loaded rows with stored rows, on executors: upserts by id, edges by content.
 
-The rules are those of ``write/upsert``; here they are applied to one bucket of ids, or to one
-bucket of contents of edges. Whole rows are read and written some at a time.
+The rules are those of ``ingest/upsert.py``, applied to one bucket of ids or of edge contents. Whole
+rows are read and written in batches.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ import pyarrow.compute as pc
 
 from omnigraph.constraints import FILE, LINE, NULLED, Report
 from omnigraph.constraints.edge_content import content_keys
-from omnigraph.constraints.rows import check_required
-from omnigraph.ingest.gathered_rows import in_order, nulled_column
+from omnigraph.constraints.row_checks import check_required
+from omnigraph.ingest.row_collector import in_order, nulled_column
 from omnigraph.ingest.upsert import fold_rows, overlay
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.spark.assign import rows_at_once
-from omnigraph.spark.load.shuffle import Shelving
+from omnigraph.spark.load.shuffle import ShuffleWriter
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.row_addresses import ADDRESS
 from omnigraph.storage.lance.row_delta import ADDRESSES_MAX
-from omnigraph.storage.lance.staging.rows import FRAGMENT_SHIFT, with_hidden, write_rows
-from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
+from omnigraph.storage.lance.staging.rows import with_hidden, write_rows
+from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, ROW_ID, PinnedTable
 
 CONTENT: Final = "#content"
-"""The content of an edge, beside its properties: equal exactly for equal edges."""
+"""Column of content keys: equal if and only if the edges are equal."""
 
 LOOKED_UP_MAX: Final = 16 * ADDRESSES_MAX
-"""More rows than this are found quicker by reading whole columns of their fragments."""
+"""Above this number of rows, whole columns of their fragments are scanned instead."""
 
 
 def with_content(edge: EdgeType, rows: pa.Table) -> pa.Table:
@@ -39,7 +38,7 @@ def with_content(edge: EdgeType, rows: pa.Table) -> pa.Table:
 
 
 def null_positions(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Array:
-    """For every row the columns, by position, that are null."""
+    """For every row, the positions of its null columns."""
     nulls = {n: as_array(rows[n]).is_null() for n in owner.properties if rows[n].null_count}
     return nulled_column(owner, nulls, rows.num_rows)
 
@@ -48,7 +47,7 @@ def null_positions(owner: NodeType | EdgeType, rows: pa.Table) -> pa.Array:
 
 
 class UpsertBucket:
-    """The rows of one type in one bucket of ids, over the stored rows that they name."""
+    """Upserts the rows of one type in one bucket of ids."""
 
     def __init__(
         self,
@@ -58,8 +57,8 @@ class UpsertBucket:
         *,
         matches_edges: bool,
     ) -> None:
-        """``source`` is what is stored, ``target`` the table that rows are written for.
-        ``matches_edges`` says that other edges of the type are matched by content."""
+        """``source`` is the stored table, ``target`` the table that rows are written for.
+        ``matches_edges``: other edges of the type are matched by content."""
         self._owner = owner
         self._source = source
         self._target = target
@@ -67,18 +66,18 @@ class UpsertBucket:
         self.fragments: list[Any] = []
         self.replaced: list[np.ndarray[Any, Any]] = []
         self.written: list[pa.Table] = []
-        """What is written, as far as checks ask for it."""
+        """The written rows, reduced to the columns that are checked."""
 
     def run(
         self,
         rows: pa.Table,
         stored: pa.Table | None,
-        shelving: Shelving,
+        shuffle: ShuffleWriter,
         report: Report,
         *,
         staging: bool,
     ) -> None:
-        """Upsert the rows; ``stored`` says where ids are stored."""
+        """Upsert the rows; ``stored`` has the row ids and addresses of stored ids."""
         rows = fold_rows(self._owner, in_order(rows))
         at = pa.nulls(rows.num_rows, pa.int32())
         row_ids = places = pa.nulls(rows.num_rows, pa.uint64())
@@ -92,7 +91,7 @@ class UpsertBucket:
                 rows.slice(start, step),
                 row_ids.slice(start, step),
                 places.slice(start, step),
-                shelving,
+                shuffle,
                 report,
                 staging,
             )
@@ -102,7 +101,7 @@ class UpsertBucket:
         rows: pa.Table,
         row_ids: pa.Array,
         places: pa.Array,
-        shelving: Shelving,
+        shuffle: ShuffleWriter,
         report: Report,
         staging: bool,
     ) -> None:
@@ -115,10 +114,10 @@ class UpsertBucket:
         if isinstance(owner, EdgeType) and self._matches:
             for part in (found, applied.same):
                 known = with_content(owner, part).select([CONTENT])
-                shelving.add(f"named-content/{owner.key}", known, known[CONTENT])
-        wanted = {name for columns in owner.unique for name in columns}
+                shuffle.add(f"named-content/{owner.key}", known, known[CONTENT])
+        unique = {name for columns in owner.unique for name in columns}
         ends = (SRC, DST) if isinstance(owner, EdgeType) else ()
-        self.written.append(found.select(sorted({"id", FILE, LINE, *ends, *wanted})))
+        self.written.append(found.select(sorted({"id", FILE, LINE, *ends, *unique})))
         if staging and not report and found.num_rows:
             plain = found.drop_columns([FILE, LINE])
             self.fragments += write_rows(self._target, with_hidden(source, plain, addresses))
@@ -134,9 +133,9 @@ def unmatched(
     stored: pa.Table | None,
     replaced: np.ndarray[Any, Any] | None,
 ) -> pa.Table:
-    """Those of the new edges of one bucket that equal no earlier one, no named and no stored one.
+    """New edges of one bucket that differ from all earlier, named and stored edges.
 
-    Stored edges at the addresses in ``replaced`` became others.
+    Stored edges at the addresses in ``replaced`` are ignored.
     """
     known: set[str] = set() if named is None else set(named[CONTENT].to_pylist())
     if stored is not None:
@@ -150,15 +149,15 @@ def unmatched(
     return fresh.filter(pa.array(keep, pa.bool_()))
 
 
-# -- what a merge takes away -----------------------------------------------------------------------
+# -- values that a merge sets to null --------------------------------------------------------------
 
 
 def values_lost(
     owner: NodeType | EdgeType, rows: pa.Table, stored: pa.Table, table: PinnedTable
 ) -> int:
-    """How many values the stored rows have where the rows that replace them have null.
+    """How many stored values are replaced by null.
 
-    ``rows`` say in ``NULLED`` which of their columns are null; ``stored`` says where ids are.
+    ``rows`` list their null columns in ``NULLED``; ``stored`` has the addresses of stored ids.
     """
     at = pc.index_in(as_array(rows["id"]), value_set=as_array(stored["id"]))
     nulled = as_array(rows[NULLED])

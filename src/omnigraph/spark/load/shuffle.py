@@ -1,9 +1,9 @@
-"""The exchange: tables divided by the value of a column, left for tasks that take one bucket each.
+"""Shuffle through the object store: tables are hash partitioned into buckets, one object each.
 
-Rows with equal values meet in the same bucket, whichever task wrote them; that is all that checks
-across a whole input need. A *shelf* is what one task leaves behind: one object per bucket, with any
-number of named tables. Objects are named by chance, so that two attempts at one task never meet,
-and only the shelves of successful attempts are ever read.
+Rows with equal values are in the same bucket, whichever task wrote them, so one task per bucket can
+check uniqueness and references over the whole input. A task writes one object per bucket, with any
+number of named tables. Object names are random, so that two attempts of a task never collide; only
+the objects of successful attempts are read.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.model.ids import new_ulid
-from omnigraph.spark.load.partitions import packed, unpacked
+from omnigraph.spark.load.partitions import from_ipc, to_ipc
 from omnigraph.storage.objects.store import ObjectStore
 
 BUCKETS_MAX: Final = 1_024
 _WORD: Final = 8
 _MIX: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 
-Shelf = dict[int, str]
-"""The object of each bucket that has rows."""
+BucketFiles = dict[int, str]
+"""Paths of the objects that one task wrote, by bucket; empty buckets have none."""
 
 
 def bucket_of(values: pa.Array | pa.ChunkedArray, buckets: int) -> np.ndarray[Any, Any]:
-    """The bucket of every string: a function of the string alone."""
+    """The bucket of every string: its hash modulo the number of buckets."""
     if buckets == 1:
         return np.zeros(len(values), dtype=np.uint16)
     return (hash_of(values) % np.uint64(buckets)).astype(np.uint16)
 
 
 def hash_of(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """A number for every string: a function of the string alone, cheap and well spread.
+    """A 64-bit hash of every string: deterministic, vectorised, not cryptographic.
 
-    It looks at the beginning, the middle and the end of a string: enough to spread keys of every
-    common form, and never wrong, because equality is decided where strings meet.
+    It mixes the length with the first, middle and last eight bytes, which spreads keys of every
+    common form. Collisions are harmless: strings are compared exactly in their bucket.
     """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if not len(array):
@@ -65,20 +65,20 @@ def hash_of(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
     return mixed
 
 
-@dataclass
-class Shelving:
-    """Tables on their way to a shelf."""
+@dataclass(frozen=True, slots=True)
+class ShuffleWriter:
+    """Collects the partitioned tables of one task and writes them, one object per bucket."""
 
     buckets: int
     tables: dict[int, list[tuple[str, pa.Table]]] = field(default_factory=dict)
 
     def add(self, name: str, table: pa.Table, by: pa.Array | pa.ChunkedArray) -> None:
-        """Divide a table by a parallel column, keeping the order of rows inside each bucket."""
+        """Hash partition a table by a parallel column; rows keep their order within a bucket."""
         if table.num_rows:
-            self.add_to(name, table, bucket_of(by, self.buckets))
+            self.add_to_buckets(name, table, bucket_of(by, self.buckets))
 
-    def add_to(self, name: str, table: pa.Table, numbers: np.ndarray[Any, Any]) -> None:
-        """The same for a table whose rows have their buckets already."""
+    def add_to_buckets(self, name: str, table: pa.Table, numbers: np.ndarray[Any, Any]) -> None:
+        """Add a table whose bucket numbers are given."""
         if not table.num_rows:
             return
         if self.buckets == 1:
@@ -92,37 +92,39 @@ class Shelving:
             self.tables.setdefault(bucket, []).append((name, ordered.slice(start, size)))
             start += size
 
-    def write(self, objects: ObjectStore, prefix: str) -> Shelf:
-        """Write one object per bucket; returns where they are."""
+    def write(self, objects: ObjectStore, prefix: str) -> BucketFiles:
+        """Write one object per bucket; returns their paths."""
         stem = f"{prefix}/{new_ulid()}"
-        shelf = {}
+        bucket_files = {}
         for bucket, tables in sorted(self.tables.items()):
             path = f"{stem}.{bucket}"
-            content = [(name, packed(table)) for name, table in tables]
+            content = [(name, to_ipc(table)) for name, table in tables]
             objects.put(path, pickle.dumps(content))
-            shelf[bucket] = path
+            bucket_files[bucket] = path
         self.tables.clear()
-        return shelf
+        return bucket_files
 
 
 def read_bucket(
-    objects: ObjectStore, paths: Iterable[str], wanted: Sequence[str] | None = None
+    objects: ObjectStore, paths: Iterable[str], prefixes: Sequence[str] | None = None
 ) -> dict[str, pa.Table]:
-    """The tables of one bucket by name, rows in the order of the shelves."""
+    """The tables of one bucket by name, concatenated in the order of ``paths``.
 
+    ``prefixes`` selects tables by the beginning of their names.
+    """
     parts: dict[str, list[pa.Table]] = {}
     for path in paths:
         for name, data in pickle.loads(objects.get(path)):
-            if wanted is None or name.startswith(tuple(wanted)):
-                parts.setdefault(name, []).append(unpacked(data))
+            if prefixes is None or name.startswith(tuple(prefixes)):
+                parts.setdefault(name, []).append(from_ipc(data))
     return {name: _joined(tables) for name, tables in parts.items()}
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """One table of all; a column that some lack is null there."""
+    """Concatenate tables; a missing column is null."""
     return pa.concat_tables(tables, promote_options="default").combine_chunks()
 
 
-def bucket_paths(shelves: Iterable[Mapping[int, str]], bucket: int) -> list[str]:
-    """The objects of one bucket, in the order of the shelves."""
-    return [shelf[bucket] for shelf in shelves if bucket in shelf]
+def bucket_paths(shuffled: Iterable[Mapping[int, str]], bucket: int) -> list[str]:
+    """The objects of one bucket, in the order of the tasks."""
+    return [bucket_files[bucket] for bucket_files in shuffled if bucket in bucket_files]

@@ -1,9 +1,9 @@
-"""The stored side of a load's checks: columns of stored rows, shelved like those of the input.
+"""The stored side of a load's checks: columns of stored rows, shuffled like those of the input.
 
-The driver says which columns of which types are needed and by which values they are divided; tasks
-read a few fragments each. Rows that the load certainly does not ask for by id are divided by their
-values at once. A bucket then answers for its share of the stored rows as a snapshot answers for all
-of them.
+The driver plans which columns are read and which values they are partitioned by
+(``check_plan.stored_projections``); each task scans some fragments. Rows whose ids are not in the
+load's Bloom filter skip the shuffle by id and are partitioned by their values at once.
+``StoredBucket`` serves the rows of one bucket to the constraint checks.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ import pyarrow.compute as pc
 from omnigraph.constraints.edge_content import content_keys
 from omnigraph.constraints.image import empty_ids
 from omnigraph.lang.schema import SRC, EdgeType, NodeType
-from omnigraph.spark.load.bloom_filter import Asked
+from omnigraph.spark.load.bloom_filter import BloomFilters
 from omnigraph.spark.load.match_stored import CONTENT
 from omnigraph.spark.load.partitions import fragment_groups
-from omnigraph.spark.load.shuffle import Shelf, Shelving
-from omnigraph.spark.load.stage import Site, shelve_tuples
+from omnigraph.spark.load.shuffle import BucketFiles, ShuffleWriter
+from omnigraph.spark.load.stage import LoadContext, shuffle_tuples
 from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.row_addresses import ADDRESS
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable, TableRef
 
 ROWS_PER_TASK: Final = 1 << 20
-"""Stored rows that one task reads: some columns of them, some hundred megabytes at most, and a
-machine of a few cores still divides a table of some million rows evenly."""
+"""Stored rows that one task reads: at most some hundred megabytes of columns, and still several
+tasks for a table of some million rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A table to shelve: some columns of a type, divided by one of them, by a unique tuple or by
-    the content of edges.
+class StoredProjection:
+    """Columns of a stored type to shuffle as the table ``name``.
 
-    ``located`` adds where each row is stored.
+    ``by`` is the partition key: a column, the columns of a unique constraint, or the content of
+    edges. ``located`` adds row addresses.
     """
 
     name: str
@@ -48,77 +48,86 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTask:
-    site: Site
+class StoredScanTask:
+    context: LoadContext
     ref: TableRef
     fragment_ids: tuple[int, ...]
-    wanted: tuple[Wanted, ...]
-    asked: Asked | None = None
+    projections: tuple[StoredProjection, ...]
+    filters: BloomFilters | None = None
 
 
-def shelve_stored(task: StoredTask) -> Shelf:
-    """Carry one task out."""
-    site, table = task.site, task.site.tables.open(task.ref)
-    located = any(item.located for item in task.wanted)
-    # Rows that will be read again, by row id.
-    whole = located and (site.assigned is not None or site.mode == "upsert")
+def shuffle_stored(task: StoredScanTask) -> BucketFiles:
+    """Scan some fragments and shuffle the projected columns (task)."""
+    context, table = task.context, task.context.tables.open(task.ref)
+    located = any(item.located for item in task.projections)
+    # These rows are read again, by row id.
+    whole = located and (context.assigned is not None or context.mode == "upsert")
     rows = table.scan(
-        sorted({name for item in task.wanted for name in item.columns}),
+        sorted({name for item in task.projections for name in item.columns}),
         fragment_ids=task.fragment_ids,
-        with_row_id=whole or any(item.by == CONTENT for item in task.wanted),
+        with_row_id=whole or any(item.by == CONTENT for item in task.projections),
         with_row_address=located,
     )
-    shelving = Shelving(site.buckets)
-    for item in task.wanted:
+    shuffle = ShuffleWriter(context.buckets)
+    for item in task.projections:
         places = [name for name in (ROW_ID, ADDRESS) if item.located and name in rows.column_names]
-        owner, chosen = site.schema.type(item.key), rows.select([*item.columns, *places])
+        owner, chosen = context.schema.type(item.key), rows.select([*item.columns, *places])
         if item.by == CONTENT:
-            _shelve_content(task, item, table, rows, shelving)
+            _shuffle_content(task, item, table, rows, shuffle)
         elif item.by == "id":
-            _shelve_asked(task, item, owner, chosen, shelving)
+            _shuffle_by_id(task, item, owner, chosen, shuffle)
         elif isinstance(item.by, str):
-            shelving.add(item.name, chosen, chosen[item.by])
+            shuffle.add(item.name, chosen, chosen[item.by])
         else:
-            shelve_tuples(shelving, item.name, owner, item.by, rows)
-    return shelving.write(site.objects, f"{site.prefix}/stored")
+            shuffle_tuples(shuffle, item.name, owner, item.by, rows)
+    return shuffle.write(context.objects, f"{context.prefix}/stored")
 
 
-def _shelve_asked(
-    task: StoredTask,
-    item: Wanted,
+def _shuffle_by_id(
+    task: StoredScanTask,
+    item: StoredProjection,
     owner: NodeType | EdgeType,
     rows: pa.Table,
-    shelving: Shelving,
+    shuffle: ShuffleWriter,
 ) -> None:
-    """Rows by id, as far as anybody may ask for them; the others stay, whatever is written."""
-    may_be = None if task.asked is None else task.asked.may_be(item.key, rows["id"])
-    if may_be is not None:
-        shelve_stored_values(shelving, owner, rows.filter(pa.array(~may_be)), empty_ids())
-        rows = rows.filter(pa.array(may_be))
-    shelving.add(item.name, rows, rows["id"])
+    """Shuffle by id the rows that pass the Bloom filter; the others by their values at once."""
+    may_contain = None if task.filters is None else task.filters.may_contain(item.key, rows["id"])
+    if may_contain is not None:
+        shuffle_stored_values(shuffle, owner, rows.filter(pa.array(~may_contain)), empty_ids())
+        rows = rows.filter(pa.array(may_contain))
+    shuffle.add(item.name, rows, rows["id"])
 
 
-def _shelve_content(
-    task: StoredTask, item: Wanted, table: PinnedTable, rows: pa.Table, shelving: Shelving
+def _shuffle_content(
+    task: StoredScanTask,
+    item: StoredProjection,
+    table: PinnedTable,
+    rows: pa.Table,
+    shuffle: ShuffleWriter,
 ) -> None:
-    """The content of stored edges, as far as anybody may ask for it, with their addresses."""
-    edge = task.site.schema.type(item.key)
+    """Shuffle the content keys and addresses of stored edges that pass the Bloom filter."""
+    edge = task.context.schema.type(item.key)
     assert isinstance(edge, EdgeType)
     whole = rows
     if any(column.type.is_blob for column in edge.columns()):
         whole = complete_rows(table, rows[ROW_ID].to_pylist())
     content = content_keys(edge, whole)
     found = pa.table({CONTENT: content, ADDRESS: rows[ADDRESS]})
-    may_be = None if task.asked is None else task.asked.may_be(f"content/{item.key}", content)
-    if may_be is not None:
-        found = found.filter(pa.array(may_be))
-    shelving.add(item.name, found, found[CONTENT])
+    may_contain = (
+        None if task.filters is None else task.filters.may_contain(f"content/{item.key}", content)
+    )
+    if may_contain is not None:
+        found = found.filter(pa.array(may_contain))
+    shuffle.add(item.name, found, found[CONTENT])
 
 
-def shelve_stored_values(
-    shelving: Shelving, owner: NodeType | EdgeType, stored: pa.Table, superseded: pa.Array
+def shuffle_stored_values(
+    shuffle: ShuffleWriter, owner: NodeType | EdgeType, stored: pa.Table, superseded: pa.Array
 ) -> None:
-    """Stored rows that stay, by the values that checks ask for; of others, the vacated sources."""
+    """Shuffle stored rows by the values that checks compare.
+
+    Of rows whose id is in ``superseded`` only the source node is kept, to recount its edges.
+    """
     names = set(stored.column_names)
     sources = isinstance(owner, EdgeType) and SRC in names
     unique = [item for item in enumerate(owner.unique) if set(item[1]) <= names]
@@ -127,28 +136,31 @@ def shelve_stored_values(
     gone = pc.is_in(stored["id"], value_set=superseded)
     stays = stored.filter(pc.invert(gone))
     if sources:
-        shelving.add(f"stored-src/{owner.key}", stays.select([SRC]), stays[SRC])
+        shuffle.add(f"stored-src/{owner.key}", stays.select([SRC]), stays[SRC])
         left = stored.filter(gone).select([SRC])
-        shelving.add(f"vacated/{owner.key}", left, left[SRC])
+        shuffle.add(f"vacated/{owner.key}", left, left[SRC])
     for number, columns in unique:
-        shelve_tuples(shelving, f"stored-unique/{owner.key}/{number}", owner, columns, stays)
+        shuffle_tuples(shuffle, f"stored-unique/{owner.key}/{number}", owner, columns, stays)
 
 
 def stored_tasks(
-    site: Site, refs: Mapping[str, TableRef], wanted: Sequence[Wanted], asked: Asked | None = None
-) -> list[StoredTask]:
-    """The tasks that shelve everything wanted, each over fragments of one type."""
-    tasks: list[StoredTask] = []
-    for key in sorted({item.key for item in wanted}):
+    context: LoadContext,
+    refs: Mapping[str, TableRef],
+    projections: Sequence[StoredProjection],
+    filters: BloomFilters | None = None,
+) -> list[StoredScanTask]:
+    """One task per group of fragments of each projected type."""
+    tasks: list[StoredScanTask] = []
+    for key in sorted({item.key for item in projections}):
         ref = refs[key]
-        mine = tuple(item for item in wanted if item.key == key)
-        groups = fragment_groups(site.tables.open(ref), ROWS_PER_TASK)
-        tasks += [StoredTask(site, ref, group, mine, asked) for group in groups]
+        mine = tuple(item for item in projections if item.key == key)
+        groups = fragment_groups(context.tables.open(ref), ROWS_PER_TASK)
+        tasks += [StoredScanTask(context, ref, group, mine, filters) for group in groups]
     return tasks
 
 
 class StoredBucket:
-    """What a bucket knows of stored rows, by type key; implements ``constraints.StoredTypes``."""
+    """Stored rows of one bucket, by type key; implements ``constraints.StoredTypes``."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables
@@ -161,7 +173,7 @@ class StoredBucket:
         return self._tables[key].select(list(columns))
 
     def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
-        """All candidates of this bucket; for strings exactly the matching rows."""
+        """The matching rows if the column is a string, otherwise all rows of the bucket."""
         found = self._tables[key]
         if pa.types.is_string(values.type):
             found = found.filter(pc.is_in(found[column], value_set=values))

@@ -1,4 +1,4 @@
-"""The Spark session: the caller's own, a cluster's, the warm server's, or one for this machine."""
+"""The Spark session: active, on a cluster, on the warm server, or local to this process."""
 
 from omnigraph.spark.session.spark_session import session
 

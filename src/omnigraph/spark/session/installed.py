@@ -1,4 +1,4 @@
-"""What of Spark is installed, and where this package lies, for the processes that Spark starts."""
+"""Whether PySpark is installed, and the directory of this package for Spark's processes."""
 
 from __future__ import annotations
 

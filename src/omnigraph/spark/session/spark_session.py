@@ -1,9 +1,9 @@
-"""The Spark session: the caller's own, a cluster's, a server's, or one made for this machine.
+"""Choosing and starting the Spark session.
 
-Whoever has an active session keeps it. Otherwise ``SPARK_REMOTE`` names a Spark Connect server and
-``OMNIGRAPH_SPARK_MASTER`` a cluster; without either, the warm server of this machine is used if it
-runs, and if not, Spark runs inside this process, sized to the machine. Starting is quiet: what the
-Java side says goes to a log file, which is read only to explain a failure.
+An active session is used if there is one. Otherwise ``SPARK_REMOTE`` names a Spark Connect server
+and ``OMNIGRAPH_SPARK_MASTER`` a cluster; without either, the warm server of this machine is used if
+it runs, else Spark starts in local mode, sized to the machine. The output of Java goes to a log
+file, which is read only to explain a failure.
 """
 
 from __future__ import annotations
@@ -21,34 +21,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import SparkUnavailable
+from omnigraph.settings import Settings
 from omnigraph.spark.session import warm_server as server
-from omnigraph.spark.session.installed import PACKAGE_ROOT, require_pyspark
+from omnigraph.spark.session.installed import require_pyspark
 from omnigraph.spark.session.java import find_java_home
+from omnigraph.spark.session.process_environment import executor_environment, prepare_for_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 TASK_FAILURES_MAX: Final = 4
-"""Spark ignores spark.task.maxFailures in local mode: it must stand in the master itself."""
+"""Part of the local master URL: Spark ignores spark.task.maxFailures in local mode."""
 
 MEMORY_SHARE: Final = 4
 MEMORY_MB: Final = (1_024, 8_192)
-"""The Java side of a load holds little: a quarter of the machine's memory, within these bounds."""
+"""Java heap: a quarter of the machine's memory, within these bounds; a load needs little of it."""
 
 JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:GCTimeRatio=9"
-"""The quickest collector for this, told to collect before it takes more memory: without that Java
-holds gigabytes after the first large job and is hardly quicker."""
+"""The fastest collector for these jobs, set to collect before growing the heap: otherwise Java
+keeps gigabytes after the first large job and is hardly faster."""
 
 SHUFFLE_PARTITIONS_PER_CORE: Final = 4
 
 _lock = threading.Lock()
 _own: SparkSession | None = None
-_is_warm = False  # whether that is a session of the server on this machine
+_is_warm = False  # whether _own is a session of the warm server
 
 
-def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session to work in. ``settings`` count only when a session is started here."""
+def session(
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    *,
+    settings: Settings | None = None,
+) -> SparkSession:
+    """The active session, or a new one.
+
+    Args:
+        master: A Spark master; if given, an active session is not used.
+        conf: Spark configuration; used only when a session is started here.
+        settings: Where Spark runs; read from the environment if not given.
+    """
     global _own
     require_pyspark()
     from pyspark.sql import SparkSession
@@ -58,7 +70,8 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
         if active is not None and master is None:
             return active
         if _own is None or _is_stopped(_own):
-            _own = _started(master, settings or {})
+            chosen = Settings.from_environment() if settings is None else settings
+            _own = _started(master, conf or {}, chosen)
             atexit.register(stop)
         return _own
 
@@ -74,12 +87,12 @@ def stop() -> None:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether the session talks to a Spark Connect server, which has no contexts and no RDDs."""
+    """Whether this is a Spark Connect session, which has no SparkContext and no RDDs."""
     return "pyspark.sql.connect" in type(spark).__module__
 
 
-def runs_here(tasks: Any) -> bool:
-    """Whether the executors of these tasks are on this machine and see its files."""
+def is_on_this_machine(tasks: Any) -> bool:
+    """Whether the executors run on this machine and share its file system."""
     spark = getattr(tasks, "spark", None)
     if spark is None:
         return True
@@ -89,33 +102,26 @@ def runs_here(tasks: Any) -> bool:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks can run at once, as far as Spark tells."""
+    """How many tasks can run at once, as reported by Spark."""
     if is_connect(spark):
         return int(spark.conf.get("spark.default.parallelism", "0") or 0) or os.cpu_count() or 2
     return int(spark.sparkContext.defaultParallelism)
 
 
-def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
+def _started(master: str | None, conf: Mapping[str, str], settings: Settings) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    remote = os.environ.get("SPARK_REMOTE")
-    if master is None and remote:
-        return _connected(remote, "the Spark Connect server")
-    named = master or os.environ.get(MASTER_VARIABLE)
-    if named is None and not settings:
-        warm = _warm_server()
+    if master is None and settings.spark.remote:
+        return _connected(settings.spark.remote, "the Spark Connect server")
+    named = master or settings.spark.master
+    if named is None and not conf:
+        warm = _warm_server(settings)
         if warm is not None:
             return warm
     chosen = named or f"local[{_cores()},{TASK_FAILURES_MAX}]"
-    os.environ.setdefault("LANCE_LOG", "error")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if chosen.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    java_home = find_java_home(os.environ)
-    if java_home is not None:
-        os.environ["JAVA_HOME"] = java_home
+    prepare_for_java(find_java_home(settings), is_local=chosen.startswith("local"))
     builder = SparkSession.builder.master(chosen).appName("omnigraph")
-    for name, value in {**_defaults(), **settings}.items():
+    for name, value in {**_defaults(), **conf}.items():
         builder = builder.config(name, value)
     _quieten_python()
     log = _log_file()
@@ -133,10 +139,10 @@ def _connected(url: str, what: str) -> SparkSession:
         return SparkSession.builder.remote(url).getOrCreate()
 
 
-def _warm_server() -> SparkSession | None:
-    """A session of the server that this user keeps running; None when there is none."""
+def _warm_server(settings: Settings) -> SparkSession | None:
+    """A session of this user's warm server; None when none runs."""
     global _is_warm
-    found = server.running() if server.wanted(os.environ) else None
+    found = server.running(settings) if settings.spark.server != "off" else None
     if found is None:
         return None
     spark = _connected(found.url, "the warm Spark server")
@@ -145,9 +151,9 @@ def _warm_server() -> SparkSession | None:
 
 
 def _quieten_python() -> None:
-    """PySpark warns about every pandas it was not released with; what is used here is tested.
+    """Silence PySpark's warnings about the pandas version, and its JSON log of failed queries.
 
-    It also logs every failed query as JSON: here a failure becomes one typed error.
+    A failure becomes one typed error.
     """
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", ".*fully support pandas", FutureWarning)
@@ -156,19 +162,17 @@ def _quieten_python() -> None:
 def _defaults() -> dict[str, str]:
     low, high = MEMORY_MB
     memory_mb = min(max(_memory_mb() // MEMORY_SHARE, low), high)
-    path = os.pathsep.join(filter(None, (PACKAGE_ROOT, os.environ.get("PYTHONPATH"))))
     return {
         "spark.driver.memory": f"{memory_mb}m",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-        "spark.executorEnv.PYTHONPATH": path,
-        "spark.executorEnv.LANCE_LOG": os.environ.get("LANCE_LOG", "error"),
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.caseSensitive": "true",  # as names of the schema are
+        "spark.sql.caseSensitive": "true",  # names of the schema are case-sensitive
         "spark.sql.shuffle.partitions": str(_cores() * SHUFFLE_PARTITIONS_PER_CORE),
+        **{f"spark.executorEnv.{name}": value for name, value in executor_environment().items()},
     }
 
 
@@ -187,7 +191,7 @@ def _is_stopped(spark: Any) -> bool:
 
 
 def _log_file() -> Path:
-    """Where the Java side writes; gone when this process ends."""
+    """A log file for the output of Java, removed when this process ends."""
     handle, name = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     os.close(handle)
     path = Path(name)
@@ -197,7 +201,7 @@ def _log_file() -> Path:
 
 @contextlib.contextmanager
 def _quiet(log: Path) -> Iterator[None]:
-    """Let what is started now inherit the log as its standard error."""
+    """Redirect standard error to the log, for the Java process started inside."""
     sys.stderr.flush()
     kept = os.dup(2)
     target = os.open(log, os.O_WRONLY | os.O_APPEND)
@@ -212,7 +216,7 @@ def _quiet(log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explained(doing: str, log: Path | None) -> Iterator[None]:
-    """Any failure to get a session as one line that says what to do."""
+    """Turn any failure to get a session into ``SparkUnavailable`` with its cause."""
     try:
         yield
     except SparkUnavailable:

@@ -1,9 +1,9 @@
-"""The warm server: Spark kept running on this machine, so that bulk commands start at once.
+"""The warm server: a running Spark on this machine, so that bulk commands start at once.
 
-A server is a Spark Connect server on the loopback interface, in a process of its own
-(``server_process``). Where it is and the token it asks for stand in a file that only its owner can
-read. A file whose process is gone, or that another version of the program wrote, counts for
-nothing. Whoever asks for a session without naming a master is given the server if there is one.
+It is a Spark Connect server on the loopback interface, in a process of its own
+(``warm_server_process``). Its port and token are in a file that only its owner can read. A file of
+a dead process, or of another version of the package, is ignored. A session without a master uses
+the server if it runs.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.errors import SparkUnavailable
+from omnigraph.model.retry import poll_policy, wait_until
+from omnigraph.settings import Settings
 from omnigraph.spark.session.installed import PACKAGE_ROOT, require_pyspark
-from omnigraph.spark.session.java import cache_places
+from omnigraph.spark.session.java import cache_directories
+from omnigraph.spark.session.process_environment import server_environment
 from omnigraph.transaction.ownership import Owner, is_certainly_dead, this_process
 
-USE_VARIABLE: Final = "OMNIGRAPH_SPARK_SERVER"
 IDLE_S_DEFAULT: Final = 1_800.0
-"""Half an hour: as long as somebody works with a graph, not as long as the machine runs."""
+"""Idle time after which the server stops: half an hour."""
 
-START_S_MAX: Final = 180.0  # Java on a busy machine
-STOP_S_MAX: Final = 20.0
-REACH_S_MAX: Final = 1.0  # a port of this machine answers at once or not at all
-POLL_S: Final = 0.05
+START_POLL: Final = poll_policy(0.05, 180.0, jitter=0.0)  # Java on a busy machine
+STOP_POLL: Final = poll_policy(0.05, 20.0, jitter=0.0)
+REACH_S_MAX: Final = 1.0  # a local port accepts at once or never
 FILE: Final = "server.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server, as its file describes it."""
+    """A server, as described by its file."""
 
     owner: Owner
     port: int
@@ -56,7 +56,7 @@ class Server:
         return f"sc://localhost:{self.port}/;token={self.token}"
 
     def to_json(self) -> dict[str, Any]:
-        """What may be shown: everything but the token."""
+        """The public fields: everything but the token."""
         return {
             "running": True,
             "pid": self.owner.pid,
@@ -68,58 +68,47 @@ class Server:
 
     @property
     def is_alive(self) -> bool:
-        return not is_certainly_dead(self.owner) and _answers(self.port)
+        return not is_certainly_dead(self.owner) and _accepts_connections(self.port)
 
 
-def wanted(environ: Mapping[str, str]) -> bool:
-    """Whether sessions may be those of the server."""
-    return environ.get(USE_VARIABLE, "auto") != "off"
-
-
-def running() -> Server | None:
+def running(settings: Settings) -> Server | None:
     """The server of this user and this version, if one runs."""
-    found = _published()
+    found = _published(settings)
     if found is None:
         return None
     same = (found.version, found.package) == (_version(), PACKAGE_ROOT)
     return found if same and found.is_alive else None
 
 
-def start(idle_s: float = IDLE_S_DEFAULT) -> tuple[Server, bool]:
-    """The server, and whether it was started now."""
+def start(settings: Settings, idle_s: float = IDLE_S_DEFAULT) -> tuple[Server, bool]:
+    """The running server, or a new one; and whether it was started now."""
     require_pyspark()
-    found = running()
+    found = running(settings)
     if found is not None:
         return found, False
     with tempfile.TemporaryDirectory() as place:
         log = Path(place) / "log"
-        environ = {**os.environ, USE_VARIABLE: "off"}
-        environ.pop("SPARK_REMOTE", None)
-        environ["PYTHONPATH"] = os.pathsep.join(
-            filter(None, (PACKAGE_ROOT, os.environ.get("PYTHONPATH")))
-        )
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", "omnigraph.spark.session.warm_server_process", str(idle_s)],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                env=environ,
+                env=server_environment(settings),
                 cwd="/",
                 start_new_session=True,  # it outlives the terminal it was started from
             )
-        return _awaited(process, log), True
+        return _awaited(settings, process, log), True
 
 
-def _awaited(process: subprocess.Popen[bytes], log: Path) -> Server:
-    deadline = time.monotonic() + START_S_MAX
-    while time.monotonic() < deadline:
-        found = running()
+def _awaited(settings: Settings, process: subprocess.Popen[bytes], log: Path) -> Server:
+    retry = START_POLL.start()
+    while True:
+        found = running(settings)
         if found is not None:
             return found
-        if process.poll() is not None:
+        if process.poll() is not None or not retry.again():
             break
-        time.sleep(POLL_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -130,27 +119,24 @@ def _awaited(process: subprocess.Popen[bytes], log: Path) -> Server:
     )
 
 
-def stop() -> bool:
-    """End the server; whether there was one."""
-    path, found = folder() / FILE, _published()
+def stop(settings: Settings) -> bool:
+    """Stop the server; returns whether one was running."""
+    path, found = folder(settings) / FILE, _published(settings)
     if found is None or is_certainly_dead(found.owner):
         path.unlink(missing_ok=True)
         return False
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(found.owner.pid, sign)
-        deadline = time.monotonic() + STOP_S_MAX
-        while not is_certainly_dead(found.owner) and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        if is_certainly_dead(found.owner):
+        if wait_until(lambda: is_certainly_dead(found.owner), STOP_POLL):
             break
     path.unlink(missing_ok=True)
     return True
 
 
-def publish(server: Server) -> None:
-    """Say where the server is, to this user alone; whole or not at all."""
-    place = folder()
+def publish(settings: Settings, server: Server) -> None:
+    """Write the server's file atomically, readable by this user alone."""
+    place = folder(settings)
     handle, temporary = tempfile.mkstemp(dir=place)
     with os.fdopen(handle, "w") as file:
         json.dump(asdict(server), file)
@@ -158,44 +144,44 @@ def publish(server: Server) -> None:
 
 
 def describe(port: int, token: str, idle_s: float) -> Server:
-    """This process as a server."""
+    """A description of this process as a server."""
     owner = this_process()
     return Server(owner, port, token, _version(), PACKAGE_ROOT, time.time(), idle_s)
 
 
-def withdraw() -> None:
-    """Take back what this process has published: it ends."""
-    found = _published()
+def withdraw(settings: Settings) -> None:
+    """Remove the file of this process, which is about to end."""
+    found = _published(settings)
     if found is not None and found.owner == this_process():
-        (folder() / FILE).unlink(missing_ok=True)
+        (folder(settings) / FILE).unlink(missing_ok=True)
 
 
-def _published() -> Server | None:
-    """The server that the file names, alive or not; a file that makes no sense names none."""
+def _published(settings: Settings) -> Server | None:
+    """The server described by the file, alive or not; None for a missing or invalid file."""
     try:
-        body = json.loads((folder() / FILE).read_text())
+        body = json.loads((folder(settings) / FILE).read_text())
         return Server(**{**body, "owner": Owner(**body["owner"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def folder() -> Path:
-    """A directory of this user alone."""
-    for place in cache_places(os.environ, "spark"):
+def folder(settings: Settings) -> Path:
+    """A directory that only this user can read."""
+    for place in cache_directories(settings, "spark"):
         try:
             place.mkdir(parents=True, exist_ok=True)
             os.chmod(place, 0o700)
             return place
         except OSError:
             continue
-    raise SparkUnavailable("the Spark server needs a cache directory that can be written to")
+    raise SparkUnavailable("the Spark server needs a writable cache directory")
 
 
 def _version() -> str:
     return importlib.metadata.version("omnigraph")
 
 
-def _answers(port: int) -> bool:
+def _accepts_connections(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), REACH_S_MAX):
             return True

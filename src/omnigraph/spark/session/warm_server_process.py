@@ -1,13 +1,11 @@
 """The process of the warm server, started with ``-m`` and its idle time in seconds.
 
-A Spark session that also answers Spark Connect, on the loopback interface and to those who know the
-token. It ends when it was told to, when it did nothing for so long, or when another server took
-its place.
+A Spark session with a Spark Connect endpoint on the loopback interface, protected by a token. It
+ends on SIGTERM or SIGINT, or when it ran no job for the idle time.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import socket
@@ -16,13 +14,14 @@ import threading
 from time import monotonic
 from typing import Any, Final
 
+from omnigraph.settings import Settings
 from omnigraph.spark.session import warm_server as server
+from omnigraph.spark.session.process_environment import require_token
 from omnigraph.spark.session.spark_session import session, stop
 
 POLL_S: Final = 1.0
-PROGRESS_INTERVAL: Final = "200ms"  # often enough for a bar that a person watches
+PROGRESS_INTERVAL: Final = "200ms"  # for a progress bar
 TOKEN_BYTES: Final = 32
-TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 
 def main(idle_s: float) -> None:
@@ -30,26 +29,27 @@ def main(idle_s: float) -> None:
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda *_: over.set())
     port, token = _free_port(), secrets.token_urlsafe(TOKEN_BYTES)
-    # By the environment: what is given as an argument can be read by everybody on the machine.
-    os.environ[TOKEN_VARIABLE] = token
+    require_token(token)
+    settings = Settings.from_environment()
     spark = session(
-        settings={
+        settings=settings,
+        conf={
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
             "spark.connect.progress.reportInterval": PROGRESS_INTERVAL,
-        }
+        },
     )
     try:
-        server.publish(server.describe(port, token, idle_s))
+        server.publish(settings, server.describe(port, token, idle_s))
         _serve(spark, idle_s, over)
     finally:
-        server.withdraw()
+        server.withdraw(settings)
         stop()
 
 
 def _serve(spark: Any, idle_s: float, over: threading.Event) -> None:
-    """Wait until nobody needs the server any more."""
+    """Wait for a signal, or until no job ran for ``idle_s``."""
     scheduler = spark.sparkContext._jsc.sc().dagScheduler()
     tracker = spark.sparkContext.statusTracker()
     seen, since = 0, monotonic()

@@ -5,10 +5,9 @@
               .option("type", "Person").option("branch", "main").load("graphs/people"))
 
 Options: ``type`` (a name or a key), ``branch`` or ``at`` (a commit), ``changes`` (an older state:
-read what has changed since), and ``columns`` (names, separated by commas: Spark does not tell
-Python sources which columns a query uses). Spark applies filters itself: filters that a Python
-source takes stay with the DataFrame, and the next query on it would silently miss rows.
-Everything read by one query is one snapshot.
+read the changes since), and ``columns`` (names separated by commas, since Spark has no projection
+pushdown for Python sources). Filters are not pushed down: Spark keeps pushed filters with the
+DataFrame, and the next query on it would silently miss rows. A query reads one snapshot.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from omnigraph.engine.engine import Reader
 from omnigraph.errors import InvalidInput, NotAvailable, OmnigraphError, TypeNotFound
 from omnigraph.ingest.tabular import find_type
 from omnigraph.snapshots.entity_delta import State
-from omnigraph.spark.exchange_types import for_outside, readable
-from omnigraph.spark.load.partitions import open_table
+from omnigraph.spark.exchange_types import spark_field, to_exchange
+from omnigraph.spark.graph_storage import GraphStorage
 from omnigraph.spark.source.changes import ChangesPlan
 from omnigraph.storage.lance.tables import TableRef
 from omnigraph.storage.locations import parse_location
@@ -38,46 +37,48 @@ BATCH_ROWS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The fragments of one task."""
+class FragmentPartition:
+    """The fragments that one task reads."""
 
     fragment_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to read: one type of one snapshot."""
+class ScanPlan:
+    """A scan of one type in one snapshot: a picklable value."""
 
-    uri: str
+    graph: GraphStorage
     ref: TableRef
     columns: tuple[str, ...]
 
     def table(self) -> Any:
-        return open_table(self.uri, self.ref)
+        return self.graph.table(self.ref)
 
     def schema(self) -> pa.Schema:
         found = self.table().schema
-        return pa.schema([readable(found.field(name)) for name in self.columns])
+        return pa.schema([spark_field(found.field(name)) for name in self.columns])
 
-    def shares(self) -> Sequence[Share]:
-        return [Share((number,)) for number in self.table().fragments] or [Share(())]
+    def partitions(self) -> Sequence[FragmentPartition]:
+        return [FragmentPartition((number,)) for number in self.table().fragments] or [
+            FragmentPartition(())
+        ]
 
-    def read(self, share: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of some fragments, on an executor."""
-        assert isinstance(share, Share)
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition (task)."""
+        assert isinstance(partition, FragmentPartition)
         table, schema = self.table(), self.schema()
         scanner = table.dataset.scanner(
             columns=list(self.columns),
-            fragments=[table.dataset.get_fragment(number) for number in share.fragment_ids],
+            fragments=[table.dataset.get_fragment(number) for number in partition.fragment_ids],
             batch_size=BATCH_ROWS,
         )
         for batch in scanner.to_batches():
-            columns = [for_outside(column) for column in pa.Table.from_batches([batch]).columns]
+            columns = [to_exchange(column) for column in pa.Table.from_batches([batch]).columns]
             yield from pa.table(columns, list(self.columns)).cast(schema).to_batches()
 
 
-def plan_of(options: Mapping[str, str]) -> Plan | ChangesPlan:
-    """What the options of a reader ask for."""
+def plan_of(options: Mapping[str, str]) -> ScanPlan | ChangesPlan:
+    """The plan for the options of a reader."""
     uri = options.get("path")
     if not uri or "type" not in options:
         raise InvalidInput(
@@ -98,11 +99,11 @@ def plan_of(options: Mapping[str, str]) -> Plan | ChangesPlan:
     unknown = [name for name in names if name not in every]
     if unknown:
         raise InvalidInput(f"{owner.name} has no column {unknown[0]!r} that can be read here")
-    return Plan(repository.location.uri, snapshot.pin(owner.key).ref, tuple(names or every))
+    return ScanPlan(GraphStorage.of(repository), snapshot.pin(owner.key).ref, tuple(names or every))
 
 
 def _type_of_either(old: State, new: State, name: str) -> str:
-    """The key of a type that may exist on one side only."""
+    """The key of a type that may exist in one of the states only."""
     try:
         return find_type(new.schema, name).key
     except TypeNotFound:
@@ -110,14 +111,14 @@ def _type_of_either(old: State, new: State, name: str) -> str:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("omnigraph")`` known to a session."""
-    from omnigraph.spark.source.classes import GraphSource
+    """Register ``format("omnigraph")`` with a session."""
+    from omnigraph.spark.source.pyspark_source import GraphSource
 
     spark.dataSource.register(GraphSource)
 
 
 def refuse_writing() -> OmnigraphError:
     return NotAvailable(
-        "several DataFrames are written as one commit, which one data source cannot do",
+        "the data source is read-only: a commit may need several DataFrames",
         remedy="Use graph.load({'Person': people, 'Knows': knows}, mode='append').",
     )

@@ -1,4 +1,4 @@
-"""Stored values as Arrow arrays, and arrays as what stored values are made of."""
+"""Conversions between stored values and Arrow arrays."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def table_schema(entity_type: NodeType | EdgeType) -> pa.Schema:
 
 
 def column_field(name: str, type_: PropertyType, property_id: str | None) -> pa.Field:
-    """One column as a table keeps it."""
+    """The Arrow field of one column."""
     if property_id is None:
         metadata = PRIMARY_KEY if name == "id" else None
         return pa.field(name, pa.string(), nullable=False, metadata=metadata)

@@ -1,6 +1,6 @@
 """Blob columns: bytes that the graph owns, and references to bytes outside it.
 
-A scan of a blob column gives descriptors, which say where bytes are and cannot be written again.
+A scan of a blob column returns descriptors (locations of bytes), which cannot be written again.
 ``complete_rows`` reads rows in a form that can be staged. A stored value is ``bytes``
 (owned) or ``str`` (the URI of a reference); null stays null.
 """
@@ -54,7 +54,7 @@ def blob_values(
 
 
 def complete_rows(table: PinnedTable, row_ids: Sequence[int]) -> pa.Table:
-    """Whole rows by their row ids as they can be staged again: blobs as values."""
+    """Whole rows by row id, with blobs as values, so that they can be staged again."""
     rows = gather(table, pa.array(row_ids, pa.uint64()), table.schema.names)
     columns = {}
     for field in table.schema:

@@ -1,8 +1,7 @@
 """Lance's errors, translated in one place.
 
-Lance raises plain ``OSError`` and ``ValueError`` for most failures, so this is the one function
-that reads message texts. ``tests/guards`` pins every text it relies on to the Lance version in
-use.
+Lance raises plain ``OSError`` and ``ValueError`` for most failures, so this is the only module that
+matches message texts. ``tests/guards`` pins every matched text to the Lance version in use.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ class TableExists(Conflict):
 
 
 class CommitRefused(Conflict):
-    """Lance refused a table commit because the table moved. Nothing of it is visible."""
+    """Lance refused a table commit because of a concurrent commit. Nothing of it is visible."""
 
     code = "commit_refused"
 
 
 class AmbiguousOutcome(StorageFailure):
-    """The store failed in a way that leaves open whether the commit took effect."""
+    """The store failed, and it is unknown whether the commit took effect."""
 
     code = "ambiguous_outcome"
 
 
-# Whole phrases, because the texts also name paths, and people choose those. Operating system errors
-# are known by their number: 1 EPERM, 13 EACCES, 20 ENOTDIR, 27 EFBIG, 28 ENOSPC, 30 EROFS,
+# Whole phrases, because the texts also contain paths that users choose. Operating system errors are
+# matched by number: 1 EPERM, 13 EACCES, 20 ENOTDIR, 27 EFBIG, 28 ENOSPC, 30 EROFS,
 # 122 EDQUOT.
 _NOT_FOUND = (
     ".manifest was not found",
@@ -81,7 +80,7 @@ _CORRUPT = (
     "Invalid format: ",
     "Invalid range ",
     "LanceError(Schema)",
-    "Version not found error: ",  # the version's file exists and says that it is another one
+    "Version not found error: ",  # the version's file exists and contains another version
     "does not appear to be a Lance file",
     "does not appear to be a lance file",
     "does not have sufficient data, len: ",
@@ -90,17 +89,18 @@ _CORRUPT = (
     "file size is too small",
     "row id index corrupt: ",
 )
-_PANIC = "PanicException"  # pyo3's name for a Rust panic; it is no ``Exception``
+_INTERRUPTED = "External error: KeyboardInterrupt"  # Ctrl-C that arrives inside a Lance stream
+_PANIC = "PanicException"  # pyo3's name for a Rust panic; it is not an ``Exception``
 _SOURCE = re.compile(r", [^,\s]*\.rs:\d+:\d+")
 MESSAGE_CHARACTERS_MAX = 500
 
 
 @contextmanager
 def translated(doing: str, *, committing: bool = False) -> Iterator[None]:
-    """Turn whatever Lance raises inside into one of our errors.
+    """Translate any error that Lance raises in the block.
 
-    ``committing`` says that a durable step was under way: an unclassified failure may then have
-    happened after the effect and is reported as ``AmbiguousOutcome``.
+    ``committing``: the block commits. An unclassified failure may then have happened after the
+    commit took effect and is reported as ``AmbiguousOutcome``.
     """
     try:
         yield
@@ -109,6 +109,8 @@ def translated(doing: str, *, committing: bool = False) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
             raise
+        if str(error).startswith(_INTERRUPTED):
+            raise KeyboardInterrupt from error
         raise translate(error, doing, committing=committing) from error
 
 
@@ -116,7 +118,7 @@ def translate(error: BaseException, doing: str, *, committing: bool = False) -> 
     """The typed form of a Lance error met while ``doing`` something."""
     text = str(error)
     if isinstance(error, OSError) and error.errno is not None:
-        text = f"{text} (os error {error.errno})"  # Python's own, in the words of Lance's
+        text = f"{text} (os error {error.errno})"  # Python's own error in Lance's form
     message = f"{doing}: {_first_line(text)}"
     if _is_conflict(error):
         return CommitRefused(message)
@@ -127,7 +129,7 @@ def translate(error: BaseException, doing: str, *, committing: bool = False) -> 
     if _has(text, _EXISTS):
         return TableExists(message)
     if committing and "/0.manifest was not found" in text:
-        # What the loser of two racing creations sees: the winner's table is already there.
+        # The loser of two concurrent creations: the other table exists already.
         return TableExists(message)
     if _has(text, _NOT_FOUND):
         return TableNotFound(message)
@@ -136,7 +138,7 @@ def translate(error: BaseException, doing: str, *, committing: bool = False) -> 
     if committing:
         return AmbiguousOutcome(message)
     if type(error).__name__ == _PANIC:
-        # Reading, Lance gives up like this on bytes that make no sense.
+        # Lance panics when it reads damaged files.
         return CorruptData(message)
     return StorageFailure(message)
 

@@ -1,10 +1,9 @@
-"""The schema of a table as Lance keeps it: columns under field ids, which files refer to.
+"""Lance schemas with stable field ids, decoded and changed as protobuf messages.
 
-Because files know field ids and not names, a column can be renamed, hidden or dropped, and a new
-one added, without touching a file. Lance's own way back from an Arrow schema numbers the fields
-anew, which silently swaps the data of columns; so a schema is taken apart, changed and put together
-here in the form in which it travels between processes: one protocol-buffer message per field.
-Nothing here opens a table.
+Data files refer to field ids and not to names, so a column can be renamed, hidden, dropped or added
+without a rewrite. A Lance schema built from an Arrow schema gets new field ids, which silently
+swaps the data of columns; so schemas are decoded, changed and encoded here in their serialised
+form, one protobuf message per field. Nothing here opens a table.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _Member = tuple[int, int | bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One field: a column, or a part of the nested one that comes before it."""
+class StoredField:
+    """One field: a column, or a child of the nested column before it."""
 
     members: tuple[_Member, ...]
 
@@ -53,43 +52,43 @@ class Field:
     def _get(self, number: int, default: Any) -> Any:
         return next((value for key, value in self.members if key == number), default)
 
-    def _with(self, number: int, value: int | bytes) -> Field:
+    def _with(self, number: int, value: int | bytes) -> StoredField:
         kept = [member for member in self.members if member[0] != number]
-        given = [(number, value)] if value else []  # what is nothing is left out
+        given = [(number, value)] if value else []  # default values are omitted
         return replace(self, members=tuple(sorted([*kept, *given], key=lambda item: item[0])))
 
-    def renamed(self, name: str) -> Field:
+    def renamed(self, name: str) -> StoredField:
         return self._with(_NAME, name.encode())
 
-    def shifted(self, by: int) -> Field:
-        """With another id, and the parent that was moved along."""
+    def shifted(self, by: int) -> StoredField:
+        """With id and parent id shifted."""
         moved = self._with(_ID, self.id + by)
         return moved if self.parent is None else moved._with(_PARENT, self.parent + by)
 
-    def numbered(self, like: Field) -> Field:
-        """With the id and the parent of another."""
+    def numbered(self, like: StoredField) -> StoredField:
+        """With the id and the parent id of another field."""
         moved = self._with(_ID, like.id)
         return moved._with(_PARENT, _NO_PARENT if like.parent is None else like.parent)
 
-    def made_nullable(self, nullable: bool) -> Field:
+    def made_nullable(self, nullable: bool) -> StoredField:
         return self._with(_NULLABLE, int(nullable))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
-    """All fields of a table, columns in order, each followed by its parts."""
+    """All fields of a table, columns in order, each followed by its children."""
 
     metadata: str
-    fields: tuple[Field, ...]
+    fields: tuple[StoredField, ...]
 
     @classmethod
     def of(cls, lance_schema: Any) -> FieldSchema:
         metadata, *fields = lance_schema.__reduce__()[1]
-        return cls(metadata, tuple(Field(_decode(field)) for field in fields))
+        return cls(metadata, tuple(StoredField(_decode(field)) for field in fields))
 
     @classmethod
     def of_column(cls, column: pa.Field) -> FieldSchema:
-        """One column with its parts, numbered from 0."""
+        """One column with its children, numbered from 0."""
         return cls.of(LanceSchema.from_pyarrow(pa.schema([column])))
 
     def to_lance(self) -> Any:
@@ -99,9 +98,9 @@ class FieldSchema:
     def last_id(self) -> int:
         return max((field.id for field in self.fields), default=-1)
 
-    def columns(self) -> dict[str, tuple[Field, ...]]:
-        """Every column by name, with its parts after it."""
-        found: dict[str, list[Field]] = {}
+    def columns(self) -> dict[str, tuple[StoredField, ...]]:
+        """Every column by name, each with its children after it."""
+        found: dict[str, list[StoredField]] = {}
         for field in self.fields:
             if field.parent is None:
                 found[field.name] = [field]

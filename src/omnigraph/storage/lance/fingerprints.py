@@ -1,8 +1,8 @@
-"""Fingerprints of removed ids: what a version says about the entities it removed.
+"""Fingerprints (CRC-32) of the ids that a version removed, stored with the version.
 
-Whoever looks for the version that removed an entity skips those whose fingerprints do not contain
-it. Two ids may share a fingerprint, so one that matches is looked at; and a version that removed
-many keeps none, so it is looked at, too.
+A search for the version that removed an entity skips versions without its fingerprint. There are
+false positives: two ids may share a fingerprint, and a version that removed many ids stores none,
+so that it always matches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REMOVED_MAX: Final = 64
 """Fingerprints kept per version: they are part of history, which must stay small."""
 
 Fingerprints = tuple[int, ...] | None
-"""None: not known what was removed."""
+"""None: unknown, matches every id."""
 
 
 def fingerprint(id: str) -> int:
@@ -36,5 +36,5 @@ def may_hold(removed: Fingerprints, id: str) -> bool:
 
 
 def read_fingerprints(stored: Any) -> Fingerprints:
-    """The same from JSON."""
+    """Fingerprints as stored in JSON."""
     return None if stored is None else tuple(stored)

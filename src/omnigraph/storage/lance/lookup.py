@@ -1,4 +1,4 @@
-"""Finding stored rows by values: by an index as long as there are few, by one scan otherwise."""
+"""Finds stored rows by id or value: few by an index, many by one scan."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.tables import PinnedTable
 
 ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
-_UNREADABLE = -(2**63)  # the one whole number that columns hold and SQL text cannot say
+_UNREADABLE = -(2**63)  # the one integer that columns hold and SQL text cannot express
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where given ids are stored: parallel arrays, in storage order."""
+    """The row ids and addresses of given ids: parallel arrays, in storage order."""
 
     ids: pa.ChunkedArray
     row_ids: np.ndarray[Any, Any]
@@ -64,10 +64,10 @@ def _located(id_type: pa.DataType) -> Located:
 
 
 def literal(kind: pa.DataType, value: object) -> str | None:
-    """A value as SQL that compares exactly with a column of this type; None when there is none.
+    """A value as a SQL literal that compares exactly with a column; None when there is none.
 
-    The SQL parser refuses a whole number that the column cannot hold, and reads the digits of the
-    smallest one without their sign, which is too large.
+    The SQL parser refuses an integer that the column cannot hold, and parses the digits of the
+    smallest one without their sign, which overflows.
     """
     if pa.types.is_string(kind) and isinstance(value, str):
         return _text(value)

@@ -1,12 +1,11 @@
-"""Which rows two versions of one table do not share, at a cost that follows their number.
+"""The row delta of two versions of one table, at a cost proportional to the rows that differ.
 
-Rows are known by their stable row ids; one that was replaced went away, and another came under the
-same id. A row that was written after a version carries a later stamp and lies in a fragment that
-the version does not have; a row that went away is in a deletion list that the version does not
-have. Versions on different physical branches are compared through
-the newest version that both descend from: whatever neither touched since then is the same row,
-under the same row id, on both. Nothing here looks at values: a row that was written again with the
-values it had is named, and whoever asks compares.
+Rows are identified by stable row ids; a replaced row is a deletion and an insertion under one id. A
+row written after a version has a later version stamp and is in a fragment that the version lacks; a
+deleted row is in a deletion file that the version lacks. Versions on different physical branches
+are compared through their newest common ancestor: rows that neither changed since then are the same
+row, with the same row id, on both. Values are not compared: a row that was rewritten with the same
+values is part of the delta, and the caller compares.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, ROW_ID, PinnedTable, 
 OLD: Final = "old_row"
 NEW: Final = "new_row"
 ADDRESSES_MAX: Final = 4_096
-"""As many as are read in one request."""
+"""Rows read in one request."""
 SCAN_SHARE: Final = 8
-"""More than one row in so many is read by one pass over the table instead of row by row."""
+"""When more than one row in this many is wanted, the whole table is scanned instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,9 @@ class RowPairs:
 
 
 def row_pairs(store: TableStore, old: TableRef | None, new: TableRef | None) -> RowPairs:
-    """Every entity whose rows in ``old`` and ``new`` are not one and the same row.
+    """Every entity that does not have the same row in ``old`` and ``new``.
 
-    A side that is None holds nothing. Tables at different paths share nothing.
+    A side that is None is empty. Tables at different paths share no rows.
     """
     opened = [None if ref is None else store.open(ref) for ref in (old, new)]
     if old is None or new is None or old.path != new.path:
@@ -76,7 +75,7 @@ def common_ancestor(store: TableStore, first: TableRef, second: TableRef) -> Tab
 
 
 def lineage(store: TableStore, ref: TableRef) -> list[TableRef]:
-    """The version itself, then where its physical branch was forked, and so on to the root."""
+    """The version itself, then the fork points of its physical branches, up to the root."""
     chain = [ref]
     while chain[-1].branch is not None:
         chain.append(store.fork_point(chain[-1]))
@@ -98,10 +97,10 @@ def gather(table: PinnedTable, row_ids: pa.Array, columns: Sequence[str]) -> pa.
     return found.take(order).select(wanted)
 
 
-def rows_at(table: PinnedTable, places: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows at these addresses, some at a time and in no particular order, with both."""
-    for start in range(0, len(places), ADDRESSES_MAX):
-        part = np.sort(places[start : start + ADDRESSES_MAX])
+def rows_at(table: PinnedTable, row_addresses: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows at these addresses, in batches and in any order, with row ids and addresses."""
+    for start in range(0, len(row_addresses), ADDRESSES_MAX):
+        part = np.sort(row_addresses[start : start + ADDRESSES_MAX])
         condition = f"{ADDRESS} IN ({', '.join(map(str, part.tolist()))})"
         yield table.scan(
             columns,
@@ -118,7 +117,27 @@ def touched_fragments(before: PinnedTable, after: PinnedTable) -> list[int]:
     return [name for name, fragment in before.fragments.items() if kept.get(name) != fragment]
 
 
-# -- along one line of versions --------------------------------------------------------------------
+def fresh_fragments(after: PinnedTable, before: PinnedTable) -> list[int]:
+    """The fragments of a version that hold all rows that were written since an earlier one."""
+    known = set(before.fragment_files.values())
+    return [number for number, files in after.fragment_files.items() if files not in known]
+
+
+def removed_rows(
+    store: TableStore, ancestor: TableRef, ref: TableRef
+) -> Iterator[tuple[pa.ChunkedArray, pa.Array]]:
+    """The ids and row ids of deleted rows of the ancestor, one segment after the other."""
+    for start, end in _segments(store, ancestor, ref):
+        with translated(f"comparing versions of {ref.path}"):
+            delta = store.open(end).dataset.delta(compared_against=start.version)
+            gone = delta.get_deleted_row_ids().read_all().column(0).combine_chunks()
+        rows = gather(store.open(start), gone, ["id", CREATED])
+        # Rows that were inserted and deleted after the ancestor are in neither version.
+        rows = rows.filter(pc.less_equal(rows[CREATED], ancestor.version))
+        yield rows["id"], rows[ROW_ID].combine_chunks()
+
+
+# -- along one lineage of versions -----------------------------------------------------------------
 
 
 def _since(store: TableStore, ancestor: TableRef, ref: TableRef) -> pa.Table:
@@ -130,38 +149,23 @@ def _since(store: TableStore, ancestor: TableRef, ref: TableRef) -> pa.Table:
     existed = pc.less_equal(written[CREATED].combine_chunks(), ancestor.version)
     before = pc.if_else(existed, row_ids, pa.scalar(None, pa.uint64()))
     parts = [_pairs(written["id"], before, row_ids)]
-    parts += [_pairs(*gone, None) for gone in _removed(store, ancestor, ref)]
+    parts += [_pairs(*gone, None) for gone in removed_rows(store, ancestor, ref)]
     return _joined(parts)
 
 
 def _written(table: PinnedTable, before: PinnedTable) -> pa.Table:
-    """The rows that were added or replaced since: ids, row ids and versions of creation."""
-    known = {_files(fragment) for fragment in before.fragments.values()}
-    fresh = [f for f, fragment in table.fragments.items() if _files(fragment) not in known]
+    """The rows added or replaced since ``before``: ids, row ids and creation versions."""
+    fresh = fresh_fragments(table, before)
     if not fresh:
         return table.take([], ["id", CREATED, ROW_ID])
     later = f"{WRITTEN} > {before.ref.version}"
     return table.scan(["id", CREATED], later, with_row_id=True, fragment_ids=fresh)
 
 
-def _removed(
-    store: TableStore, ancestor: TableRef, ref: TableRef
-) -> Iterator[tuple[pa.ChunkedArray, pa.Array]]:
-    """The ids and row ids of rows of the ancestor that are gone, one stretch after the other."""
-    for start, end in _stretches(store, ancestor, ref):
-        with translated(f"comparing versions of {ref.path}"):
-            delta = store.open(end).dataset.delta(compared_against=start.version)
-            gone = delta.get_deleted_row_ids().read_all().column(0).combine_chunks()
-        rows = gather(store.open(start), gone, ["id", CREATED])
-        # What came after the ancestor and went away again never was in either of the two.
-        rows = rows.filter(pc.less_equal(rows[CREATED], ancestor.version))
-        yield rows["id"], rows[ROW_ID].combine_chunks()
-
-
-def _stretches(
+def _segments(
     store: TableStore, ancestor: TableRef, ref: TableRef
 ) -> Iterator[tuple[TableRef, TableRef]]:
-    """The way from an ancestor to a version, in pieces that lie on one physical branch each."""
+    """The lineage from an ancestor to a version, in segments of one physical branch each."""
     start = ancestor
     chain = lineage(store, ref)
     for at in range([step.branch for step in chain].index(ancestor.branch), -1, -1):
@@ -171,18 +175,13 @@ def _stretches(
         start = end
 
 
-def _files(fragment: Any) -> tuple[str, ...]:
-    """What identifies a fragment on every branch: its number may be given out twice."""
-    return tuple(file.path for file in fragment.files)
-
-
 # -- tables of pairs -------------------------------------------------------------------------------
 
 
 def _between(old: pa.Table, new: pa.Table) -> pa.Table:
-    """From what two versions changed since their common ancestor to what sets them apart.
+    """Combine the deltas of two versions since their common ancestor into the delta of the two.
 
-    An entity that only one of them touched is, in the other, still the ancestor's row.
+    An entity that only one of them changed is, in the other, still the ancestor's row.
     """
     in_new = pc.is_in(old["id"], value_set=new["id"].combine_chunks())
     in_old = pc.is_in(new["id"], value_set=old["id"].combine_chunks())
@@ -195,12 +194,12 @@ def _between(old: pa.Table, new: pa.Table) -> pa.Table:
         other = new.take(pc.index_in(both["id"], value_set=new["id"].combine_chunks()))
         parts.append(_pairs(both["id"], both[NEW], other[NEW]))
     found = pa.concat_tables(parts).sort_by("id")
-    # Came and went on both sides: in neither.
+    # Inserted and deleted on both sides: in neither.
     return found.filter(pc.or_(pc.is_valid(found[OLD]), pc.is_valid(found[NEW])))
 
 
 def _joined(parts: list[pa.Table]) -> pa.Table:
-    """One row per id: an id that left as one row and came back as another is one pair."""
+    """One row per id: an id that was deleted and inserted again is one pair."""
     found = pa.concat_tables(parts)
     grouped = found.group_by("id").aggregate([(OLD, "max"), (NEW, "max")])
     return grouped.rename_columns(["id", OLD, NEW]).sort_by("id")

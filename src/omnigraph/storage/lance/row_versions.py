@@ -1,4 +1,4 @@
-"""Which versions made and last wrote a row: the columns, and what metadata alone can tell."""
+"""The creation and update versions of rows: their columns, and reading them from metadata."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MORE: Final = 0x80
 def only_writer(fragment: Any) -> int | None:
     """The version that last wrote all rows of a fragment, or None when there may be several.
 
-    Lance shows these stamps in scans only. The metadata has them as a protobuf message: runs, each
-    a span of rows and the version that wrote them.
+    Lance returns these stamps in scans only. The metadata has them as a protobuf message: runs,
+    each a span of rows and the version that wrote them.
     """
     meta = fragment.last_updated_at_version_meta
     stored = None if meta is None else json.loads(meta.json()).get("inline")
@@ -34,7 +34,7 @@ def only_writer(fragment: Any) -> int | None:
 
 
 def _number(data: list[int], at: int) -> tuple[int, int]:
-    """A number of seven bits per byte, lowest first, and where the next thing begins."""
+    """A varint, and the position after it."""
     value = shift = 0
     while data[at] & _MORE:
         value |= (data[at] ^ _MORE) << shift

@@ -1,20 +1,18 @@
-"""Lance tables: pinned reads, and the only module that may move a table's HEAD.
+"""Lance tables: pinned reads, and the only module that commits to a table.
 
-Every other module reads through ``PinnedTable`` and stages through ``storage.lance.staging``;
-staging writes files that nothing refers to. ``TableStore`` turns staged work into a new version,
-and does so strictly: HEAD moves from the pinned version to exactly the next one, or the call is
-refused with a typed error. A test walks the source tree and fails when another module calls one of
-Lance's committing functions.
+Other modules read through ``PinnedTable`` and stage through ``storage.lance.staging``, which writes
+unreferenced files. ``TableStore`` commits staged writes strictly: the newest version goes from the
+pinned one to exactly the next, or the call raises a typed error. A test walks the source tree and
+fails when another module calls one of Lance's committing functions.
 
-Nothing here lists a directory to find the newest version: versions are opened by number, and
-whether there is a newer one is asked by looking for the next version's file.
+The newest version is found without listing: versions are opened by number, and a newer one is
+detected by probing for the next version's file.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -28,34 +26,38 @@ from lance.fragment import write_fragments
 
 from omnigraph.errors import Contention, CorruptData, Drift
 from omnigraph.model.checkpoint import checkpoint
+from omnigraph.model.lru import LruCache
+from omnigraph.settings import StorageSettings
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.errors import CommitRefused, translate, translated
+from omnigraph.storage.lance.files.completeness import require_complete_files
 from omnigraph.storage.lance.files.fsync import TableSync
-from omnigraph.storage.lance.files.presence import require_whole
-from omnigraph.storage.lance.files.relocation import foreign_root, moved, relocate
+from omnigraph.storage.lance.files.relocation import foreign_root, graph_moved, relocate
 from omnigraph.storage.lance.fingerprints import Fingerprints
 from omnigraph.storage.lance.session import lance_session
 from omnigraph.storage.locations import Location
-from omnigraph.storage.objects.store import Durability, ObjectStore
+from omnigraph.storage.objects.store import ObjectStore
 
 HANDLES_MAX = 512  # open handles kept per graph; each is a few KiB plus shared caches
 OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
-ROW_ID = "_rowid"  # the column of stable row ids, where a scan is asked for it
-FRAGMENT_SHIFT = 32  # a row's address is its fragment's id, shifted, and its offset in there
-RELOCATIONS_MAX = 3  # of one open: a second one helps only when others write from elsewhere
-DISTANCE = "_distance"  # of the column that Lance adds to what a vector search finds
-HIDDEN_PREFIX = "#"  # of columns that a table keeps but shows nobody; no property is called so
+ROW_ID = "_rowid"  # the column of stable row ids in scans
+FRAGMENT_SHIFT = 32  # a row's address is its fragment id, shifted, plus its offset
+RELOCATIONS_MAX = (
+    3  # per open: more than one only when another process writes from another location
+)
+DISTANCE = "_distance"  # the column that Lance adds to the result of a vector search
+HIDDEN_PREFIX = "#"  # of the names of hidden columns; no property has it
 _VERSION_MAX = 2**64 - 1
 
 
 def operation_properties(operation_id: str, kind: str) -> dict[str, str]:
-    """What every table transaction of a write carries: recovery knows it again by this."""
+    """The properties of every table transaction of a write, by which recovery identifies it."""
     return {OPERATION_PROPERTY: operation_id, KIND_PROPERTY: kind}
 
 
 def version_file(version: int) -> str:
-    """The name of the file that makes a version; names count down."""
+    """The name of a version file; names count down."""
     return f"{_VERSION_MAX - version:020d}.manifest"
 
 
@@ -69,7 +71,7 @@ class TableRef:
 
     @property
     def dataset_path(self) -> str:
-        """Where Lance finds it: a physical branch is a dataset of its own below the root's tree."""
+        """The path of the Lance dataset: a physical branch is a dataset below the root's tree."""
         return self.path if self.branch is None else f"{self.path}/tree/{self.branch}"
 
     def at(self, version: int) -> TableRef:
@@ -78,7 +80,7 @@ class TableRef:
 
 @dataclass(frozen=True, slots=True)
 class StagedWrite:
-    """Files are written and a transaction is prepared; the table's HEAD has not moved."""
+    """Written files and a prepared transaction that is not committed yet."""
 
     ref: TableRef
     transaction: Any
@@ -87,7 +89,7 @@ class StagedWrite:
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
-    removed: Fingerprints = None  # of the ids that go away
+    removed: Fingerprints = None  # of the deleted ids
 
     @property
     def uuid(self) -> str:
@@ -96,17 +98,17 @@ class StagedWrite:
 
 @dataclass(frozen=True, slots=True)
 class TransactionInfo:
-    """Who made one version of a table: what recovery needs to tell ours from theirs."""
+    """The transaction of one version of a table, by which recovery identifies its operation."""
 
     version: int
     uuid: str | None
     operation: str | None
     kind: str | None
-    restores: int | None = None  # the older version whose content this one brought back
+    restores: int | None = None  # the older version whose content this one restored
 
 
 class Counters:
-    """What this handle asked of Lance, counted for tests and for ``--profile``."""
+    """Counts of Lance calls, for tests and for ``--profile``."""
 
     def __init__(self) -> None:
         self.opens = 0
@@ -117,10 +119,10 @@ class Counters:
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """A table at one version. Everything it answers stays true for ever.
+    """A table at one version. Immutable: all results stay valid.
 
-    Threads share ``dataset``, so only calls that Lance lets run side by side are made on it. Calls
-    that borrow a dataset object mutably are made on ``private_dataset()``.
+    Threads share ``dataset``, so only calls that are safe concurrently are made on it. Calls that
+    borrow a dataset object mutably are made on ``private_dataset()``.
     """
 
     ref: TableRef
@@ -137,7 +139,7 @@ class PinnedTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns that are there to be read and written; dropped ones stay hidden."""
+        """The visible columns, without those of dropped properties."""
         hidden = {field.name for field in self.hidden}
         stored = self.dataset.schema
         shown = [field for field in stored if field.name not in hidden]
@@ -150,13 +152,22 @@ class PinnedTable:
 
     @cached_property
     def fragment_ids(self) -> list[int]:
-        """The fragments in their order; quicker than all that is known of them."""
+        """The fragment ids in order; cheaper than ``fragments``."""
         return [fragment.fragment_id for fragment in self.dataset.get_fragments()]
 
     @cached_property
     def fragments(self) -> dict[int, Any]:
         """Fragment metadata by id, as this version lists them."""
         return {f.fragment_id: f.metadata for f in self.dataset.get_fragments()}
+
+    @cached_property
+    def fragment_files(self) -> dict[int, tuple[str, ...]]:
+        """The data files of each fragment. They identify it on every branch: fragment ids are given
+        out on each branch anew."""
+        return {
+            number: tuple(str(file.path) for file in fragment.files)
+            for number, fragment in self.fragments.items()
+        }
 
     def scan(
         self,
@@ -171,8 +182,8 @@ class PinnedTable:
     ) -> pa.Table:
         """Rows as an Arrow table, in storage order.
 
-        Beside some fragments of this version, those of ``older`` ones of the same dataset can be
-        read, as they were then. A small scan is quicker when ``batch_rows`` says that it is.
+        Fragments of ``older`` versions of the same dataset can be read with those of this version.
+        ``batch_rows`` makes small scans faster.
         """
         self.counters.scans += 1
         chosen = None
@@ -202,18 +213,18 @@ class PinnedTable:
         *,
         fragment_ids: Sequence[int] | None = None,
     ) -> pa.Table:
-        """``id``, row id and address, and for each of the columns whether a row has a value there.
+        """``id``, row id and address, and for each column whether the row has a value.
 
-        The values themselves are not held: vectors would take far more memory than their rows.
+        The values themselves are not read into memory: vectors would be far larger.
         """
         self.counters.scans += 1
-        asked = {"id": "id", **{name: f"`{name}` IS NOT NULL" for name in columns}}
+        projection = {"id": "id", **{name: f"`{name}` IS NOT NULL" for name in columns}}
         chosen = None
         if fragment_ids is not None:
             chosen = [self.dataset.get_fragment(number) for number in fragment_ids]
         with translated(f"reading {self.ref.path}"):
             return self.dataset.scanner(
-                columns=asked,
+                columns=projection,
                 filter=filter,
                 with_row_id=True,
                 with_row_address=True,
@@ -222,11 +233,12 @@ class PinnedTable:
             ).to_table()
 
     def nearest(self, column: str, query: Any, count: int, probes: int, metric: str) -> pa.Table:
-        """Rows whose vectors are near, with their vectors and addresses: from so many partitions
-        of the index, and from all rows that it does not cover.
+        """The nearest rows to a vector, with vectors and addresses.
+
+        ``probes`` partitions of the index are searched, and all rows that it does not cover.
         """
         self.counters.scans += 1
-        asked = {
+        search = {
             "column": column,
             "q": query,
             "k": count,
@@ -236,11 +248,11 @@ class PinnedTable:
         }
         with translated(f"searching {self.ref.path}"):
             return self.dataset.scanner(
-                columns=[column, DISTANCE], nearest=asked, with_row_address=True
+                columns=[column, DISTANCE], nearest=search, with_row_address=True
             ).to_table()
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str] | None = None) -> pa.Table:
-        """Rows by their stable row ids, in that order: costs what they are, not the table."""
+        """Rows by stable row id, in that order; the cost is proportional to their number."""
         self.counters.scans += 1
         with translated(f"reading {self.ref.path}"):
             wanted = self.schema.names if columns is None else list(columns)
@@ -250,41 +262,38 @@ class PinnedTable:
 class TableStore:
     """The tables of one graph location. Thread-safe; handles are shared and immutable."""
 
-    def __init__(
-        self, location: Location, objects: ObjectStore, durability: Durability = "process"
-    ) -> None:
+    def __init__(self, location: Location, objects: ObjectStore, storage: StorageSettings) -> None:
+        location.require_tables()
         self.location = location
-        synced = durability == "fsync" and location.is_local
+        self.options = location.storage_options(storage) or None
+        synced = storage.durability == "fsync" and location.is_local
         self._sync = TableSync(location.path) if synced else None
         self.objects = objects
         self.counters = Counters()
-        self.relocates = False  # whether forks that name another location may be changed
-        self._handles: OrderedDict[TableRef, PinnedTable] = OrderedDict()
+        self.relocates = False  # whether forks that refer to another location may be rewritten
+        self._handles: LruCache[TableRef, PinnedTable] = LruCache(HANDLES_MAX)
         self._fork_points: dict[str, TableRef] = {}
-        self._forgotten = 0  # how often tables were forgotten
         self._lock = threading.Lock()
 
     # -- reading ------------------------------------------------------------------------------
 
     def open(self, ref: TableRef) -> PinnedTable:
         """The table at exactly this version."""
-        with self._lock:
-            pinned = self._handles.get(ref)
-            if pinned is not None:
-                self._handles.move_to_end(ref)
-                return pinned
-            forgotten = self._forgotten
+        generation = self._handles.generation
+        pinned = self._handles.get(ref)
+        if pinned is not None:
+            return pinned
         dataset = self._opened(ref, f"opening {ref.path} at version {ref.version}", ref.version)
-        return self._keep(ref, dataset, forgotten)
+        return self._cache(ref, dataset, generation)
 
     def open_newest(self, path: str, branch: str | None = None) -> PinnedTable:
-        """The newest version, found by asking the store: for the first open of a manifest only."""
+        """The newest version, found by listing: for the first open of a manifest only."""
         where = TableRef(path, branch, 0)
         dataset = self._opened(where, f"opening {path}", None)
         if int(dataset.version) < 1:
-            # What Lance makes of a version's file that is all zeros, as after a loss of power.
+            # Lance reads a version file of zeros, as after power loss, as version 0.
             raise CorruptData(f"opening {path}: its newest version is damaged")
-        return self._keep(where.at(int(dataset.version)), dataset)
+        return self._cache(where.at(int(dataset.version)), dataset)
 
     def has_version(self, ref: TableRef) -> bool:
         """Whether this version exists: one small request, no listing."""
@@ -307,12 +316,13 @@ class TableStore:
         return known.at(low)
 
     def transaction(self, ref: TableRef) -> TransactionInfo:
-        """Who made this version."""
+        """The transaction that made this version."""
         pinned = self.open(ref)
         try:
             made = pinned.private_dataset().read_transaction(ref.version)
         except TypeError:
-            # Lance cannot show native compactions that rewrote an index; none of them is ours.
+            # Lance cannot read native compactions that rewrote an index; none of them is
+            # Omnigraph's.
             return TransactionInfo(ref.version, None, None, None)
         except Exception as error:
             doing = f"reading the transaction of {ref.path} at version {ref.version}"
@@ -336,15 +346,15 @@ class TableStore:
             found = self._fork_points.get(where)
         if found is None:
             try:
-                told = json.loads(self.objects.get(where))
-                found = TableRef(ref.path, told["parentBranch"], int(told["parentVersion"]))
+                parsed = json.loads(self.objects.get(where))
+                found = TableRef(ref.path, parsed["parentBranch"], int(parsed["parentVersion"]))
             except (ValueError, KeyError, TypeError) as error:
-                raise CorruptData(f"{where} does not say what was forked") from error
+                raise CorruptData(f"{where} is not a valid branch file") from error
             with self._lock:
                 self._fork_points[where] = found
         return found
 
-    # -- the steps that move something ------------------------------------------------------------
+    # -- commits -----------------------------------------------------------------------------------
 
     def create(
         self,
@@ -353,8 +363,8 @@ class TableStore:
         properties: Mapping[str, str],
         rows: pa.Table | None = None,
     ) -> PinnedTable:
-        """Create a table exclusively: of any number of racing callers exactly one succeeds."""
-        uri, options = self._uri(path), self.location.storage_options() or None
+        """Create a table exclusively: of concurrent callers exactly one succeeds."""
+        uri, options = self._uri(path), self.options
         with translated(f"creating {path}", committing=True):
             fragments = []
             if rows is not None and rows.num_rows:
@@ -363,7 +373,7 @@ class TableStore:
                 )
                 hit("create.after_files")
             operation = LanceOperation.Overwrite(schema, fragments)
-            require_whole(self.location.child(path), operation, {})
+            require_complete_files(self.location.child(path), operation, {})
             where = self.location.child(path).path
             if self._sync is not None:
                 self._sync.before_commit(where, operation, {})
@@ -379,19 +389,19 @@ class TableStore:
             )
             if self._sync is not None:
                 self._sync.after_commit(where, version_file(int(dataset.version)), transaction)
-        return self._keep(TableRef(path, None, int(dataset.version)), dataset)
+        return self._cache(TableRef(path, None, int(dataset.version)), dataset)
 
     def commit(self, staged: StagedWrite) -> PinnedTable:
-        """Move HEAD from the pinned version to the next one, or refuse.
+        """Commit strictly: the next version follows the pinned one, or an error is raised.
 
-        ``CommitRefused`` means nothing happened. ``Drift`` means that Lance rebased the commit to a
-        version other than the next: the table has moved and must not be published.
+        ``CommitRefused`` means that nothing was committed. ``Drift`` means that Lance rebased the
+        commit to a version other than the next: it must not be published.
         """
         try:
             landed = self.commit_rebasing(staged)
         except CommitRefused:
-            # A lost answer makes the store's client repeat the request and then collide with
-            # itself.
+            # After a lost response the store's client repeats the request and conflicts with its
+            # own first success.
             following = staged.ref.at(staged.ref.version + 1)
             if self.has_version(following) and self.transaction(following).uuid == staged.uuid:
                 return self.open(following)
@@ -405,11 +415,11 @@ class TableStore:
         return landed
 
     def commit_rebasing(self, staged: StagedWrite) -> PinnedTable:
-        """Commit where Lance lets it land: for ``__manifest``, whose head row is the guard."""
+        """Commit with Lance's rebase: for ``__manifest``, whose head row detects conflicts."""
         pinned = self.open(staged.ref)
         where = self.location.child(staged.ref.dataset_path)
-        with translated(f"checking what was written to {staged.ref.path}"):
-            require_whole(where, staged.transaction.operation, pinned.fragments)
+        with translated(f"checking the files written to {staged.ref.path}"):
+            require_complete_files(where, staged.transaction.operation, pinned.fragments)
             if self._sync is not None:
                 operation = staged.transaction.operation
                 self._sync.before_commit(where.path, operation, pinned.fragments)
@@ -419,22 +429,22 @@ class TableStore:
                 pinned.private_dataset(),
                 staged.transaction,
                 max_retries=0,
-                storage_options=self.location.storage_options() or None,
+                storage_options=self.options,
             )
             if self._sync is not None:
                 made = version_file(int(dataset.version))
                 self._sync.after_commit(where.path, made, staged.transaction)
-        return self._keep(staged.ref.at(int(dataset.version)), dataset)
+        return self._cache(staged.ref.at(int(dataset.version)), dataset)
 
     def fork(self, ref: TableRef, name: str) -> TableRef:
-        """A new physical branch that starts as ``ref``; ``name`` is never used twice."""
+        """Create a physical branch at ``ref``; ``name`` is never reused."""
         hit("fork.before_ref")
         self.counters.commits += 1
         with translated(f"forking {ref.path}", committing=True):
             self.open(ref).private_dataset().create_branch(
                 name,
                 reference=ref.version if ref.branch is None else (ref.branch, ref.version),
-                storage_options=self.location.storage_options() or None,
+                storage_options=self.options,
             )
             if self._sync is not None:
                 self._sync.after_fork(self.location.child(ref.path).path, name)
@@ -442,27 +452,24 @@ class TableStore:
         return TableRef(ref.path, name, ref.version)
 
     def drop_fork(self, path: str, name: str) -> None:
-        """Remove a physical branch with its files; one that is gone already is fine.
+        """Remove a physical branch with its files; idempotent.
 
-        Done object by object: Lance's own deletion refuses what a crash left half deleted.
+        Done object by object: Lance's own deletion refuses a partially deleted branch.
         """
         self.objects.delete(f"{path}/_refs/branches/{name}.json")
         self.objects.delete_prefix(f"{path}/tree/{name}")
 
-    def forget(self, path: str) -> None:
-        """Let go of the handles of a table, after its files were removed or rewritten."""
-        with self._lock:
-            self._forgotten += 1
-            for ref in [ref for ref in self._handles if ref.path == path]:
-                del self._handles[ref]
+    def evict(self, path: str) -> None:
+        """Evict the cached handles of a table, after its files were removed or rewritten."""
+        self._handles.invalidate(lambda ref: ref.path == path)
 
-    # -- inside ------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _opened(self, ref: TableRef, doing: str, version: int | None) -> lance.LanceDataset:
-        """A dataset that finds all its files in this graph; the newest version for None.
+        """Open a dataset whose files are all in this graph; ``version`` None is the newest.
 
-        A fork of a graph that was moved or copied names the files of another location: it is
-        relocated with all others if this store may do so, and refused otherwise.
+        A fork in a moved or copied graph refers to files of another location: it is relocated with
+        all others if this store may do so, and refused otherwise.
         """
         for _ in range(RELOCATIONS_MAX):
             self.counters.opens += 1
@@ -471,30 +478,24 @@ class TableStore:
                     self._uri(ref.dataset_path),
                     version=version,
                     session=lance_session(),
-                    storage_options=self.location.storage_options() or None,
+                    storage_options=self.options,
                 )
             root = None if ref.branch is None else foreign_root(dataset, ref.path, self.location)
             if root is None:
                 return dataset
             if not self.relocates:
-                raise moved(self.location, root)
+                raise graph_moved(self.location, root)
             relocate(self.objects)
         raise Contention(
-            f"{ref.path} is written by a program that knows the graph as {root}",
-            remedy="Use the graph under one path at a time.",
+            f"{ref.path} is being written under another location of the graph, {root}",
+            remedy="Access the graph by one path at a time.",
         )
 
     def _uri(self, path: str) -> str:
         return self.location.child(path).uri
 
-    def _keep(self, ref: TableRef, dataset: Any, forgotten: int | None = None) -> PinnedTable:
-        """Share a handle, unless it was opened before tables were forgotten last."""
+    def _cache(self, ref: TableRef, dataset: Any, generation: int | None = None) -> PinnedTable:
+        """Cache a handle, unless handles were invalidated while it was opened."""
         pinned = PinnedTable(ref, dataset, self.counters)
-        with self._lock:
-            if forgotten is not None and forgotten != self._forgotten:
-                return pinned
-            self._handles[ref] = pinned
-            self._handles.move_to_end(ref)
-            while len(self._handles) > HANDLES_MAX:
-                self._handles.popitem(last=False)
+        self._handles.put(ref, pinned, generation=generation)
         return pinned

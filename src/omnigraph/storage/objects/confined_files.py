@@ -1,7 +1,7 @@
-"""Reading local files that must be below a directory, whatever symbolic links say.
+"""Reads local files that must be inside a base directory, safe against symbolic links.
 
-The real path is found first; then every part of it is opened in turn, each one relative to the one
-before and none through a link. A link that somebody puts in between is therefore not followed.
+The real path is resolved first; then its parts are opened one by one with ``O_NOFOLLOW``, each
+relative to the one before. A link created in between is therefore not followed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 
 class OutsideBase(Exception):
-    """A path that leads out of its base. Never shown to users: callers say what it means."""
+    """A path outside its base. Internal: callers translate it."""
 
 
 def is_below(base: str, path: str) -> bool:
@@ -42,7 +42,7 @@ def read_below(base: str, path: str) -> bytes:
 
 
 def _open(name: str, directory: int) -> int:
-    """One step down. Without waiting, because a pipe may have no writer."""
+    """Open one path part, following no link. Non-blocking: a pipe may have no writer."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(name, flags, dir_fd=directory)

@@ -1,7 +1,6 @@
-"""Copying one object from one store to another, whole or not at all.
+"""Copies one object from one store to another, atomically.
 
-On one machine files are copied piece by piece by the operating system; between stores an object
-goes through memory, one at a time.
+Local files are copied in blocks; between stores an object is read into memory as a whole.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import shutil
 from omnigraph.storage.objects.errors import storage_error
 from omnigraph.storage.objects.store import ObjectStore
 
-_PARTIAL = "#0"  # the ending of files in the making: listings do not show them
+_PARTIAL = "#0"  # the suffix of temporary files: listings omit them
 
 
 def copy_object(source: ObjectStore, target: ObjectStore, path: str) -> None:

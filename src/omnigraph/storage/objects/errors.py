@@ -1,10 +1,9 @@
-"""What a failing object store meant: the one function that turns its errors into ours.
+"""Translates the errors of object stores, in one function.
 
 obstore types the common cases and leaves the rest as one class with a text; operating system
 errors inside that text, HTTP status codes and S3 error codes are recognised here and nowhere else
-(``tests/guards/test_obstore_guards.py`` holds the texts still). Two rules stand above the table:
-a refusal is never read as "does not exist", and a write whose answer got lost is never read as
-"did not happen".
+(``tests/guards/test_obstore_guards.py`` pins the texts). Two rules: a refusal never becomes "does
+not exist", and a write whose response was lost never becomes "did not happen".
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _INSTANCE_CREDENTIALS = "169.254.169.254"
 
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY})
+_WRONG_KIND = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY})
 _FULL_CODES = frozenset({"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"})
 
 
 def storage_error(error: Exception, *, action: str, where: str, writing: bool) -> OmnigraphError:
-    """Translate what the store raised while doing ``action`` on ``where``."""
+    """Translate an error that the store raised during ``action`` on ``where``."""
     if isinstance(error, OmnigraphError):
         return error
     text = str(error).partition("\n\nDebug source")[0].strip()
@@ -68,7 +67,7 @@ def storage_error(error: Exception, *, action: str, where: str, writing: bool) -
     if name == "AlreadyExistsError":
         return ObjectExists(f"{where} exists already", details=details)
     if name == "PreconditionError":
-        return ObjectChanged(f"{where} is no longer what was read", details=details)
+        return ObjectChanged(f"{where} was changed since it was read", details=details)
     if isinstance(error, FileNotFoundError):
         return ObjectNotFound(f"{where} does not exist", details=details)
     if status == 507 or code in _FULL_CODES:
@@ -85,8 +84,8 @@ def storage_error(error: Exception, *, action: str, where: str, writing: bool) -
     refused = status is not None and 400 <= status < 500
     if writing and not never_sent and not refused:
         return OutcomeUnknown(
-            f"the store did not confirm whether it could {action} {where}: {text}",
-            remedy="The change may or may not have happened: read the object before repeating it.",
+            f"the store did not confirm the request to {action} {where}: {text}",
+            remedy="Read the object before repeating the request: it may have taken effect.",
             details=details,
         )
     return StorageFailure(f"cannot {action} {where}: {text}", details=details)
@@ -119,15 +118,15 @@ def _from_errno(
         return StorageFull(f"cannot {action} {where}: {reason}", details=details)
     if number == errno.EEXIST:
         return ObjectExists(f"{where} exists already", details=details)
-    if number in _IN_THE_WAY and writing:
+    if number in _WRONG_KIND and writing:
         return UnsupportedLocation(
             f"cannot {action} {where}: a file is where a directory is needed, or the reverse",
-            remedy="Move what is in the way, or use another location.",
+            remedy="Move the conflicting file or directory, or use another location.",
             details=details,
         )
-    # A write makes what it needs; only a rename needs an object that is there.
+    # A write creates its directories; only a rename needs an existing object.
     missing = number == errno.ENOENT and (not writing or action == "rename")
-    if missing or number in _IN_THE_WAY:
+    if missing or number in _WRONG_KIND:
         return ObjectNotFound(f"{where} does not exist", details=details)
     if number == errno.ENAMETOOLONG:
         return InvalidInput(f"cannot {action} {where}: the path is too long", details=details)

@@ -1,8 +1,8 @@
-"""What local directories need beyond an object store: a lock, a probe and durable writes.
+"""Local directories as an object store: a lock, a capability probe and durable writes.
 
-The names made here end in ``#`` and digits, the form that obstore and Lance reserve for files in
-the making: no listing shows them and no object can have such a name. Nothing here may be imported
-by anyone but the object adapter, and nothing runs before the first write to a directory.
+Temporary names end in ``#`` and digits, the form that obstore and Lance reserve for temporary
+files: listings omit them and no object can have such a name. Only the object adapter imports this
+module, and nothing runs before the first write to a directory.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import random
 import stat
-import time
 import uuid
 from collections.abc import Iterator
 
 from omnigraph.errors import UnsupportedLocation
+from omnigraph.model.retry import poll_policy
 
 try:
     import fcntl
@@ -24,8 +23,7 @@ except ImportError:  # Windows: graphs on object stores work, a local directory 
     fcntl = None  # type: ignore[assignment]
 
 LOCK_NAME = ".objects.lock#0"
-LOCK_WAIT_S = 30.0  # as long as a request to a store on the network may take
-LOCK_POLL_S = 0.002
+LOCK_POLL = poll_policy(0.002, 30.0)  # as long as a request to a store on the network may take
 
 _NO_EXCLUSIVE_CREATE = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL, errno.EXDEV}
@@ -42,8 +40,8 @@ _probed: set[str] = set()
 def locked(root: str) -> Iterator[None]:
     """Hold the directory's lock: one holder among all threads and processes of the machine.
 
-    The file is never removed, so two holders can never lock two different files of that name. A
-    holder needs it for one small write; one that was stopped in it must not stop everybody else.
+    The file is never removed, so that two holders cannot lock two different files of that name. The
+    lock is held for one small write; waiting for a holder that hangs ends with a timeout.
     """
     if fcntl is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -53,26 +51,26 @@ def locked(root: str) -> Iterator[None]:
         try:
             yield
         finally:
-            # Explicitly: a child forked meanwhile shares the handle and would keep it locked.
+            # Explicitly: a child process forked meanwhile shares the handle and would keep the
+            # lock.
             fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)
 
 
 def _lock(handle: int) -> None:
-    deadline = time.monotonic() + LOCK_WAIT_S
+    retry = LOCK_POLL.start()
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            if not retry.again():
                 raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
-        time.sleep(random.uniform(0, LOCK_POLL_S))
 
 
 def is_file(path: str) -> bool | None:
-    """Whether there is a file; None when the system does not simply say so."""
+    """Whether a regular file exists; None when ``stat`` fails or it is another kind of file."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -85,7 +83,7 @@ def is_file(path: str) -> bool | None:
 def probe(root: str) -> None:
     """Create the directory and refuse it unless exclusive create and locks work there.
 
-    Asked once per process and directory. Exclusive create rests on hard links, which some network
+    Checked once per process and directory. Exclusive create uses hard links, which some network
     and removable filesystems lack; without them two writers could both win.
     """
     if root in _probed and os.path.isdir(root):
@@ -160,7 +158,7 @@ def write_durably(path: str, data: bytes, *, exclusive: bool) -> None:
 
 
 def sync_file(path: str) -> None:
-    """Make the content of a file survive power loss, whoever wrote it."""
+    """fsync the content of a file."""
     handle = os.open(path, os.O_RDONLY | _CLOEXEC)
     try:
         os.fsync(handle)
@@ -169,7 +167,7 @@ def sync_file(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Make the names in a directory survive power loss."""
+    """fsync the entries of a directory."""
     handle = os.open(path, os.O_RDONLY | _DIRECTORY | _CLOEXEC)
     try:
         os.fsync(handle)
@@ -178,7 +176,7 @@ def sync_directory(path: str) -> None:
 
 
 def _make_directories(directory: str) -> list[str]:
-    """Create what is missing; return the parents whose content changed."""
+    """Create missing directories; returns the parents whose entries changed."""
     changed = []
     missing = directory
     while not os.path.isdir(missing):
@@ -187,7 +185,7 @@ def _make_directories(directory: str) -> list[str]:
     try:
         os.makedirs(directory, exist_ok=True)
     except FileExistsError:
-        # Something is there under this name, and it is not a directory.
+        # The path exists and is not a directory.
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory) from None
     return changed
 
@@ -204,8 +202,8 @@ def remove_empty_directories(path: str) -> None:
                 raise
 
 
-def clear_the_way(path: str) -> None:
-    """Let a file take the place of an empty directory; any other directory is in the way."""
+def remove_empty_directory_at(path: str) -> None:
+    """Remove an empty directory at the path of a file; raises when it is not empty."""
     if os.path.isdir(path):
         remove_empty_directories(path)
         if os.path.isdir(path):

@@ -1,9 +1,8 @@
-"""The one implementation of the object contract, over obstore, for local, S3 and memory.
+"""The implementation of ``ObjectStore`` over obstore, for local directories, S3 and memory.
 
-Owns what obstore leaves open: which backend a location means, conditional replace on local
-directories, lost answers on the network, and the translation of every error. Open it through
-:func:`open_objects`. It must never keep state about objects:
-two instances are as good as one.
+Owns what obstore lacks: the backend of a location, conditional replace on local directories,
+resolving lost responses on the network, and the translation of errors. Open it through
+:func:`open_objects`. It must never cache objects: instances are interchangeable.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ import builtins
 import contextlib
 import hashlib
 import os
-import random
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -32,20 +29,22 @@ from omnigraph.errors import (
     OutcomeUnknown,
     StorageFailure,
 )
+from omnigraph.model.retry import RetryPolicy
+from omnigraph.settings import Durability, StorageSettings
 from omnigraph.storage.locations import Location
 from omnigraph.storage.objects import local_files
 from omnigraph.storage.objects.errors import storage_error
-from omnigraph.storage.objects.store import Durability, ObjectInfo, ObjectStore, check_object_path
+from omnigraph.storage.objects.store import ObjectInfo, ObjectStore, check_object_path
 
-# Control objects are small: a request that takes longer than this is given up.
+# Control objects are small: slower requests are cancelled.
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
-# Attempts per call, with exponential and jittered back-off in between: two seconds in all.
+# Attempts per call, with exponential backoff and jitter: at most 1.5 seconds of pauses.
 ATTEMPTS_MAX = 5
-BACKOFF_SECONDS = 0.1
-BACKOFF = timedelta(seconds=BACKOFF_SECONDS)
+BACKOFF = timedelta(seconds=0.1)
+WRITE_RETRY = RetryPolicy(base_s=BACKOFF.total_seconds(), attempts_max=ATTEMPTS_MAX, jitter=0.5)
 
-# Written with every object where answers can get lost: it tells the writer its own work apart.
+# An attribute of every object on a network store, by which a writer recognises its own write.
 _CLAIM = "omnigraph-claim"
 
 _memory_stores: dict[str, Any] = {}
@@ -63,7 +62,7 @@ class ObstoreObjects:
         self._prefix = location.path.strip("/")
         self._bucket_seen = location.scheme != "s3"
         if self._root is None:
-            _ = self._reader  # what is wrong with the options is said at once
+            _ = self._reader  # raises on invalid options
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (ObstoreObjects, (self.location, self._options, self._durability))
@@ -94,7 +93,7 @@ class ObstoreObjects:
 
     def exists(self, path: str) -> bool:
         if self._root is not None:
-            # Every query asks whether there is a newer version: ten times quicker than a request.
+            # Every query probes for a newer version: a stat is ten times faster than a request.
             found = local_files.is_file(f"/{self._key(path)}")
             if found is not None:
                 return found
@@ -103,7 +102,8 @@ class ObstoreObjects:
                 obstore.head(self._reader, self._key(path))
         except ObjectNotFound:
             if not self._bucket_seen:
-                # A look-up does not say whether it missed the object or the bucket; a list does.
+                # A HEAD request does not distinguish a missing object from a missing bucket; a list
+                # does.
                 self.list(path)
             return False
         self._bucket_seen = True
@@ -158,13 +158,13 @@ class ObstoreObjects:
                 unchanged = False
             if not unchanged:
                 raise ObjectChanged(
-                    f"{self._shown(path)} is no longer what was read", details={"object": path}
+                    f"{self._shown(path)} was changed since it was read", details={"object": path}
                 )
             self._write(key, path, data, "overwrite")
 
     def delete(self, path: str) -> None:
         key = self._key(path)
-        # Deleting twice is harmless, so a lost answer is an ordinary failure: not `writing`.
+        # Deletion is idempotent, so a lost response is an ordinary failure: not `writing`.
         with (
             contextlib.suppress(ObjectNotFound),
             self._translated("delete", path, writing=False),
@@ -194,11 +194,11 @@ class ObstoreObjects:
         self.ensure_writable()
         with self._translated("rename", source, writing=True), self._locked():
             if self._root is not None:
-                local_files.clear_the_way(f"/{target_key}")
+                local_files.remove_empty_directory_at(f"/{target_key}")
             obstore.rename(self._reader, source_key, target_key)
             self._make_durable(target_key, source_key)
 
-    # -- how
+    # -- internals
 
     def _read(self, path: str) -> tuple[bytes, str | None]:
         with self._translated("read", path, writing=False):
@@ -212,20 +212,18 @@ class ObstoreObjects:
             self._write_remote(key, path, data, mode)
             return
         file = f"/{key}"
-        local_files.clear_the_way(file)
+        local_files.remove_empty_directory_at(file)
         if self._durability == "fsync":
             local_files.write_durably(file, data, exclusive=mode == "create")
         else:
             obstore.put(self._writer, key, data, mode=mode, use_multipart=False)
 
     def _write_remote(self, key: str, path: str, data: bytes, mode: str | dict[str, str]) -> None:
-        """Write with bounded retries; a lost answer is resolved by the claim on the object."""
+        """Write with bounded retries; a lost response is resolved by the claim on the object."""
         claim = uuid.uuid4().hex
         unsure = False
-        failure: OmnigraphError | None = None
-        for attempt in range(ATTEMPTS_MAX):
-            if attempt:
-                time.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
+        retry = WRITE_RETRY.start()
+        while True:
             failure = self._put_claimed(key, path, data, mode, claim)
             if failure is None:
                 return
@@ -239,12 +237,14 @@ class ObstoreObjects:
                     raise failure
                 if isinstance(failure, ObjectChanged):
                     break
-                # Refused, yet nothing is there: it was deleted meanwhile. Try again.
+                # Refused, but the object is gone: it was deleted concurrently. Retry.
             elif not (isinstance(failure, StorageFailure) and failure.retryable):
+                break
+            if not retry.again():
                 break
         if unsure and self._holder(path, unsure) == claim:
             return
-        raise failure if failure is not None and not unsure else self._unknown(path)
+        raise self._unknown(path) if unsure else failure
 
     def _put_claimed(
         self, key: str, path: str, data: bytes, mode: str | dict[str, str], claim: str
@@ -261,7 +261,7 @@ class ObstoreObjects:
         return None
 
     def _holder(self, path: str, unsure: bool) -> str | None:
-        """The claim on the object that is there now; None if there is none."""
+        """The claim of the stored object; None if there is no object."""
         try:
             with self._translated("read", path, writing=False):
                 return str(obstore.get(self._reader, self._key(path)).attributes.get(_CLAIM))
@@ -273,7 +273,7 @@ class ObstoreObjects:
     def _unknown(self, path: str) -> OutcomeUnknown:
         return OutcomeUnknown(
             f"the store did not confirm the write of {self._shown(path)}",
-            remedy="The write may or may not have happened: read the object before repeating it.",
+            remedy="Read the object before repeating the write: it may have taken effect.",
             details={"object": path},
         )
 
@@ -285,12 +285,12 @@ class ObstoreObjects:
         return f"{self.location.uri.rstrip('/')}/{path}" if path else self.location.uri
 
     def _tag(self, data: bytes, e_tag: str | None) -> str:
-        """What names this content. Local tags are digests: inode and time can come back."""
+        """The tag of a content. Local tags are digests: inode and time can repeat."""
         if self._root is not None:
             return hashlib.sha256(data).hexdigest()
         if e_tag is None:
             raise StorageFailure(
-                f"the store at {self.location.uri} gives no tags, so nothing can be replaced safely"
+                f"the store at {self.location.uri} returns no ETags, which safe replacement needs"
             )
         return e_tag
 
@@ -316,8 +316,8 @@ class ObstoreObjects:
 def _open_backends(location: Location, options: dict[str, str]) -> tuple[Any, Any]:
     """The backend for reading and the one for writing.
 
-    On the network, reads and deletes may be repeated blindly; writes may not, so their retries
-    are ours (:meth:`ObstoreObjects._write_remote`).
+    On the network, reads and deletes are idempotent and retried by obstore; writes are not, so
+    :meth:`ObstoreObjects._write_remote` retries them.
     """
     if location.scheme == "file":
         store = stores.LocalStore()
@@ -350,16 +350,6 @@ def _open_s3(location: Location, options: dict[str, str], retries_max: int) -> A
         raise storage_error(error, action="open", where=location.uri, writing=False) from error
 
 
-def open_objects(
-    location: Location,
-    *,
-    options: dict[str, str] | None = None,
-    durability: Durability = "process",
-) -> ObjectStore:
-    """The object store at a location. Opening touches nothing; the first write probes the place.
-
-    ``options`` replaces what :meth:`Location.storage_options` reads from the environment.
-    """
-    if options is None:
-        options = location.storage_options()
-    return ObstoreObjects(location, options, durability)
+def open_objects(location: Location, storage: StorageSettings) -> ObjectStore:
+    """The object store at a location. Opening makes no request; the first write probes it."""
+    return ObstoreObjects(location, location.storage_options(storage), storage.durability)

@@ -1,4 +1,4 @@
-"""The audit of recoveries: one row per operation that was finished or undone by somebody else.
+"""The audit of recoveries: one row per operation that recovery rolled forward or back.
 
 The audit is a table of its own, keyed by operation id, so that a recovery which is interrupted and
 repeated adds its row exactly once.
@@ -38,11 +38,11 @@ class Cause(StrEnum):
 
     OWNER_GONE = "owner_gone"
     OWNER_SILENT = "owner_silent"
-    """It lives, or is on another host, and gave no sign of life for a lease."""
+    """It is alive or on another host, and did not renew its lease."""
     OWNER_FAILED = "owner_failed"
-    """It could not finish, and undid the write or left it to others."""
+    """It failed, and rolled the write back or left it for recovery."""
     RESOLVER_GONE = "resolver_gone"
-    """Somebody had begun to resolve it, for whatever cause, and is gone, too."""
+    """A process that had begun to resolve it died, too."""
     BRANCH_DELETED = "branch_deleted"
     RECORD_UNREADABLE = "record_unreadable"
     """An operator set its record aside."""
@@ -60,7 +60,7 @@ class TableOutcome:
 
     @classmethod
     def from_json(cls, stored: str | dict[str, Any]) -> TableOutcome:
-        """Older rows say only what was done."""
+        """Parse a stored outcome; older rows hold only what was done."""
         if isinstance(stored, str):
             return cls(stored, None)
         return cls(stored["outcome"], stored["to_version"])
@@ -129,7 +129,7 @@ def _keep_small(store: TableStore, table: PinnedTable) -> None:
             try:
                 store.commit(staged)
             except CommitRefused:
-                return  # somebody else is writing: the next append tries again
+                return  # another process is writing: the next append compacts
 
 
 def _open_or_create(store: TableStore) -> PinnedTable:
@@ -160,7 +160,7 @@ def _schema() -> pa.Schema:
 
 
 def _to_arrow(row: AuditRow, schema: pa.Schema) -> pa.Table:
-    """The row as the table has it: one that is older than a column goes without."""
+    """The row in the schema of the table, which may lack newer columns."""
     values = {
         "id": row.operation_id,
         "action": str(row.action),

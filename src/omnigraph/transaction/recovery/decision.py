@@ -1,4 +1,4 @@
-"""What is to be done about a record: decided by looking only, so that it can also be foretold."""
+"""Decides how a record is resolved. A pure function of stored state, so a dry run can show it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from omnigraph.transaction.recovery.drift import Movement, TableDrift, find_drif
 from omnigraph.transaction.recovery.record import PlannedTable, RecoveryRecord
 
 
-class Way(StrEnum):
-    """The three ways a record can go."""
+class Verdict(StrEnum):
+    """How a record is to be resolved."""
 
     PUBLISHED = "published"  # its write is visible: only the record is left
     FORWARD = "forward"
@@ -25,9 +25,9 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A way, and the facts it rests on."""
+    """A verdict and the facts it is based on."""
 
-    way: Way
+    verdict: Verdict
     state: ManifestState
     commit: Commit | None
     drifts: Mapping[str, TableDrift]
@@ -37,24 +37,24 @@ class Decision:
 def decide(
     store: TableStore, record: RecoveryRecord, state: ManifestState, *, aborted: bool = False
 ) -> Decision:
-    """All or nothing: forward only when every table moved as planned and nothing speaks against.
+    """Roll forward only when every table moved as planned and all requirements still hold.
 
-    ``aborted`` says that the owner reported the write as failed.
+    ``aborted``: the owner reported the write as failed.
     """
     published, commit = _published(record, state)
     if published:
-        return Decision(Way.PUBLISHED, state, commit, {}, {})
+        return Decision(Verdict.PUBLISHED, state, commit, {}, {})
     drifts = {table.key: _drift(store, table, state) for table in record.tables}
     movements = {
-        table.key: drifts[table.key].seen_from(record.operation_id, table.transaction)
+        table.key: drifts[table.key].classify(record.operation_id, table.transaction)
         for table in record.tables
     }
     complete = all(movement is Movement.OURS for movement in movements.values())
     abandoned = aborted or state.row(f"abandoned:{record.operation_id}") is not None
-    way = Way.BACK
+    verdict = Verdict.BACK
     if complete and not abandoned and _requirements_hold(record, state):
-        way = Way.FORWARD
-    return Decision(way, state, None, drifts, movements)
+        verdict = Verdict.FORWARD
+    return Decision(verdict, state, None, drifts, movements)
 
 
 def _published(record: RecoveryRecord, state: ManifestState) -> tuple[bool, Commit | None]:
@@ -79,7 +79,7 @@ def _requirements_hold(record: RecoveryRecord, state: ManifestState) -> bool:
 
 
 def _drift(store: TableStore, planned: PlannedTable, state: ManifestState) -> TableDrift:
-    """What happened to a planned table; a fork is judged on its own, not on what it forked."""
+    """The drift of a planned table; a fork is compared with itself, not with its source."""
     pin = state.pins.get(planned.key)
     if pin is None or not planned.writes_in_place(pin):
         return find_drift(store, planned.target)

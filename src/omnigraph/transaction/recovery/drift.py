@@ -1,4 +1,4 @@
-"""Drift: a table whose newest version is not the published one, and whose doing it is."""
+"""Drift: a table whose newest version is not the published one, and the operations behind it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ROLLBACK_PREFIX = "rollback:"
 
 
 class Movement(StrEnum):
-    """What happened to one table since it was published, seen from one operation."""
+    """How one table changed since it was published, relative to one operation."""
 
     NONE = "none"
     OURS = "ours"  # exactly the planned step, by the planned transaction
-    UNDONE = "undone"  # only our doing, but not the plan: a roll-back began
+    UNDONE = "undone"  # made by this operation, but not as planned: a roll-back has begun
     FOREIGN = "foreign"
 
 
@@ -40,16 +40,16 @@ class TableDrift:
             for made in self.made_by
         }
 
-    def is_wanted_by_nobody(self, state: ManifestState, pending: Collection[str]) -> bool:
-        """Whether nothing of it can ever be published, given the operations with a record.
+    def is_abandoned(self, state: ManifestState, pending: Collection[str]) -> bool:
+        """Whether none of it can ever be published, given the operations with a record.
 
-        That is so for what an abandoned operation moved, and for a roll-back that no record asks
-        for any more: had it been needed, its version would be the published one.
+        True for versions of an abandoned operation, and for a roll-back without a record: had it
+        been needed, its version would be the published one.
         """
-        return all(_is_refuse(made.operation, state, pending) for made in self.made_by)
+        return all(_is_abandoned(made.operation, state, pending) for made in self.made_by)
 
-    def seen_from(self, operation_id: str, transaction: str) -> Movement:
-        """Classify the drift by who made each version, never by counting versions."""
+    def classify(self, operation_id: str, transaction: str) -> Movement:
+        """Classify the drift by the transaction behind each version, never by version counts."""
         if not self.exists:
             return Movement.NONE
         if self.operations() != {operation_id}:
@@ -59,7 +59,7 @@ class TableDrift:
         return Movement.OURS if as_planned and only.uuid == transaction else Movement.UNDONE
 
 
-def _is_refuse(made_by: str | None, state: ManifestState, pending: Collection[str]) -> bool:
+def _is_abandoned(made_by: str | None, state: ManifestState, pending: Collection[str]) -> bool:
     if made_by is None:
         return False
     operation = made_by.removeprefix(ROLLBACK_PREFIX)
@@ -69,7 +69,7 @@ def _is_refuse(made_by: str | None, state: ManifestState, pending: Collection[st
 
 
 def find_drift(store: TableStore, published: TableRef) -> TableDrift:
-    """Look beyond the published version: one small request when there is nothing."""
+    """The versions beyond the published one; one small request when there are none."""
     newest = store.newest_from(published)
     made_by = tuple(
         store.transaction(published.at(version))

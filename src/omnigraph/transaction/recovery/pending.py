@@ -1,4 +1,4 @@
-"""The records of writes in flight, as others find them in the store."""
+"""The recovery records in the store: listing, ownership checks and removal."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import logging
 from dataclasses import dataclass
 
 from omnigraph.errors import CorruptData, ObjectNotFound
-from omnigraph.model.ids import Clock
+from omnigraph.model.clock import Clock
 from omnigraph.storage.objects.store import ObjectInfo, ObjectStore
 from omnigraph.storage.paths import RECOVERY_PREFIX
 from omnigraph.transaction.owner_lease import is_active
 from omnigraph.transaction.ownership import (
+    LeaseWatch,
     Owner,
-    Watch,
     is_certainly_dead,
-    lease_seconds,
     this_process,
 )
 from omnigraph.transaction.recovery.audit import Cause
@@ -25,14 +24,14 @@ log = logging.getLogger("omnigraph.recovery")
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """One record and what belongs to it. ``pulse`` changes whenever a lease is renewed."""
+class PendingRecord:
+    """A record and its side objects. ``heartbeat`` changes whenever a lease is renewed."""
 
     path: str
     record: RecoveryRecord
-    pulse: str = ""
+    heartbeat: str = ""
     claims: tuple[str, ...] = ()
-    aborted: bool = False  # its owner gave up and said so: it must never be rolled forward
+    aborted: bool = False  # its owner marked it as failed: it must never be rolled forward
     cause: Cause = Cause.OWNER_FAILED  # why it is resolved
 
     @property
@@ -49,23 +48,24 @@ class Pending:
 
 
 class PendingRecords:
-    """Lists, judges and removes records."""
+    """Lists records, checks their ownership and removes them."""
 
-    def __init__(self, objects: ObjectStore, clock: Clock) -> None:
+    def __init__(self, objects: ObjectStore, clock: Clock, lease_s: float) -> None:
         self._objects = objects
-        self._watch = Watch(clock)
+        self._lease_s = lease_s
+        self._watch = LeaseWatch(clock)
         self._records: dict[str, RecoveryRecord] = {}  # records never change once written
 
-    def of_branch(self, branch_incarnation: str, *, sweep: bool = False) -> list[Pending]:
+    def of_branch(self, branch_incarnation: str, *, sweep: bool = False) -> list[PendingRecord]:
         """All records of one branch in order of creation; raises on one that cannot be read.
 
-        ``sweep`` also removes what is left of records that are gone: a resolver can die between
-        its claim and its look whether there still is something to resolve.
+        ``sweep`` also removes orphaned side objects: a resolver can die between its claim and its
+        check that the record still exists.
         """
         prefix = recovery_prefix(branch_incarnation)
         listed = self._objects.list(prefix)
         paths = _record_paths(listed)
-        self._forget_all_but(paths, f"{prefix}/")
+        self._evict_all_but(paths, f"{prefix}/")
         if sweep:
             for info in listed:
                 if _record_of(info.path) not in paths:
@@ -86,59 +86,63 @@ class PendingRecords:
         return problems
 
     def incarnations(self) -> list[str]:
-        """The branches that have records, live or not."""
+        """The branches that have records, deleted ones included."""
         listed = self._objects.list(RECOVERY_PREFIX)
         return sorted({info.path.split("/")[1] for info in listed if info.path.count("/") == 2})
 
-    def cause_to_resolve(self, pending: Pending) -> Cause | None:
-        """Why others may resolve a record; None while its owner or a resolver is at work."""
+    def cause_to_resolve(self, pending: PendingRecord) -> Cause | None:
+        """Why other processes may resolve a record; None while its owner or a resolver is alive."""
         if is_active(pending.record.operation_id):
             return None
         responsible = [*filter(None, map(self._claimant, pending.claims))]
-        if not pending.aborted:  # an owner that gave up is waiting for nobody
+        if not pending.aborted:  # an owner that aborted is not waited for
             responsible.append(pending.record.owner)
         if all(owner == this_process() or is_certainly_dead(owner) for owner in responsible):
             if pending.claims:
                 return Cause.RESOLVER_GONE
             return Cause.OWNER_FAILED if pending.aborted else Cause.OWNER_GONE
-        quiet_s = self._watch.unchanged_for(pending.path, pending.pulse)
-        if quiet_s < lease_seconds():
+        silent_s = self._watch.unchanged_for(pending.path, pending.heartbeat)
+        if silent_s < self._lease_s:
             return None
-        log.info("operation %s was silent for %.1f s", pending.record.operation_id, quiet_s)
+        log.info(
+            "the lease of operation %s was not renewed for %.1f s",
+            pending.record.operation_id,
+            silent_s,
+        )
         return Cause.OWNER_SILENT
 
-    def is_claimed(self, pending: Pending) -> bool:
-        """Whether anybody has begun to resolve a record."""
+    def is_claimed(self, pending: PendingRecord) -> bool:
+        """Whether a process has begun to resolve a record."""
         listed = self._objects.list(pending.record.prefix)
         return any(info.path.startswith(f"{pending.stem}.claim-") for info in listed)
 
-    def remove(self, pending: Pending) -> None:
+    def remove(self, pending: PendingRecord) -> None:
         """Delete everything that belongs to a record, the record itself last."""
         for info in self._objects.list(pending.record.prefix):
             if info.path.startswith(f"{pending.stem}.") and info.path != pending.path:
                 self._objects.delete(info.path)
         self._objects.delete(pending.path)
         self._records.pop(pending.path, None)
-        self._watch.forget(pending.path)
+        self._watch.evict(pending.path)
 
-    def _forget_all_but(self, paths: list[str], prefix: str) -> None:
-        """Most records seen are those of writers that live and remove them themselves."""
+    def _evict_all_but(self, paths: list[str], prefix: str) -> None:
+        """Drop cached records that are gone: live writers remove their records themselves."""
         for path in list(self._records):
             if path.startswith(prefix) and path not in paths:
                 self._records.pop(path, None)
-                self._watch.forget(path)
+                self._watch.evict(path)
 
-    def _load(self, path: str, listed: list[ObjectInfo]) -> Pending | None:
+    def _load(self, path: str, listed: list[ObjectInfo]) -> PendingRecord | None:
         try:
             record = self._record(path)
         except ObjectNotFound:
-            return None  # its owner finished between the listing and now
+            return None  # its owner has removed it since the listing
         stem = path.removesuffix(".json")
         mine = [info for info in listed if info.path.startswith(f"{stem}.") and info.path != path]
         claims = tuple(sorted(i.path for i in mine if ".claim-" in i.path))
-        pulse = json.dumps([(i.path, i.size, str(i.modified)) for i in mine])
+        heartbeat = json.dumps([(i.path, i.size, str(i.modified)) for i in mine])
         aborted = any(info.path == f"{stem}.abort.json" for info in mine)
-        return Pending(path, record, pulse, claims, aborted)
+        return PendingRecord(path, record, heartbeat, claims, aborted)
 
     def _record(self, path: str) -> RecoveryRecord:
         known = self._records.get(path)
@@ -151,7 +155,7 @@ class PendingRecords:
         try:
             return Owner(**json.loads(self._objects.get(claim)))
         except (ObjectNotFound, ValueError, TypeError):
-            return None  # gone, or unreadable and therefore nobody to wait for
+            return None  # gone or unreadable: not waited for
 
 
 def _record_of(path: str) -> str:

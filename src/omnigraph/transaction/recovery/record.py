@@ -1,8 +1,8 @@
-"""The recovery record: everything needed to finish or undo a write, as data.
+"""The recovery record: everything needed to roll a write forward or back, as data.
 
 A record is written once, before the first table moves, and deleted last. Its file name is the
-operation's id, which is also the id of the commit it will make. What a resolver needs beside the
-record (a lease, a claim, a confirmation) are objects of their own with names derived from it.
+operation's id, which is also the id of the commit it will make. Leases, claims and abort marks
+are separate objects with names derived from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RECORD_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """One table that will move: from where, by which transaction, to what."""
+    """One table of a write: its base version, the transaction and the expected result."""
 
     key: str
     base: TableRef  # what is published now
@@ -110,7 +110,7 @@ class RecoveryRecord:
         try:
             body = json.loads(data)
             if body.pop("format") != RECORD_FORMAT:
-                raise _unreadable(path, "it was written by a newer program")
+                raise _unreadable(path, "it has an unsupported format version")
             return cls(
                 **{
                     **body,
@@ -154,7 +154,7 @@ def _row(data: Mapping[str, Any]) -> Row:
 def _unreadable(path: str, why: str) -> CorruptData:
     return CorruptData(
         f"the recovery record {path} cannot be read: {why}",
-        remedy="Writes to this branch are refused until it is gone: "
-        "`omnigraph recover --set-aside` undoes the write and keeps the file.",
+        remedy="Run `omnigraph recover --set-aside`: it rolls the write back and keeps the file. "
+        "Until then writes to this branch are refused.",
         details={"path": path},
     )

@@ -1,13 +1,13 @@
-"""Recovery: finish or undo what a dead writer left, without a human.
+"""Recovery: rolls the unfinished writes of dead processes forward or back, automatically.
 
-A record is resolved by one process at a time (it claims the record first), in one of two ways.
+A record is resolved by one process at a time, which claims it first, in one of two ways.
 When every table moved exactly as planned and the write's requirements still hold, it is rolled
 *forward*: published under its own commit id and actor. Otherwise it is rolled *back*: tables that
 moved are restored to their published content, and one publish records the restored versions
 together with a mark under the operation's id. The publisher refuses a marked operation, so an
-owner that was only paused can never publish what was undone here.
+owner that was only paused can never publish what was rolled back here.
 
-Reads never come here. Records of one branch are resolved only by writes to that branch, by
+Reads never run recovery. Records of one branch are resolved only by writes to that branch, by
 opening the graph for writing, and by ``omnigraph recover``.
 """
 
@@ -22,7 +22,7 @@ from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.history.commits import find_commit
 from omnigraph.catalog.publication import Publication, Requirements, TableChange
 from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.rows import Commit, Kind, Row, TablePin
+from omnigraph.catalog.rows import Commit, Row, RowKind, TablePin
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import Conflict, Contention, CorruptData, Drift, ObjectExists
 from omnigraph.model.ids import new_ulid
@@ -32,21 +32,21 @@ from omnigraph.storage.lance.tables import TableRef, operation_properties
 from omnigraph.transaction.owner_lease import active
 from omnigraph.transaction.ownership import this_process
 from omnigraph.transaction.recovery.audit import Action, AuditRow, Cause, TableOutcome, append_audit
-from omnigraph.transaction.recovery.decision import Decision, Way, decide
+from omnigraph.transaction.recovery.decision import Decision, Verdict, decide
 from omnigraph.transaction.recovery.drift import ROLLBACK_PREFIX, Movement, TableDrift, find_drift
-from omnigraph.transaction.recovery.pending import Pending, PendingRecords
+from omnigraph.transaction.recovery.pending import PendingRecord, PendingRecords
 from omnigraph.transaction.recovery.record import RecoveryRecord
-from omnigraph.transaction.write_queues import turn
+from omnigraph.transaction.type_locks import type_locks
 
 log = logging.getLogger("omnigraph.recovery")
 
 RECOVERY_ACTOR = "omnigraph:recovery"
 UNKNOWN_KIND = "unknown"  # of an operation whose record cannot be read
-DECISIONS_MAX = 20  # a decision is taken anew when the branch moved under it, this often
+DECISIONS_MAX = 20  # decisions per record: a conflicting publish on the branch invalidates one
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class ResolvedWrite:
     """How one record was resolved."""
 
     operation_id: str
@@ -64,10 +64,12 @@ class Recovery:
         self._repository = repository
         self._store = repository.tables
         self._objects = repository.objects
-        self.pending = PendingRecords(repository.objects, repository.clock)
+        self.pending = PendingRecords(
+            repository.objects, repository.clock, repository.settings.limits.lease_s
+        )
 
-    def resolve(self, branch: Branch) -> list[Resolution]:
-        """Resolve what dead writers left on this branch. One list call when there is nothing."""
+    def resolve(self, branch: Branch) -> list[ResolvedWrite]:
+        """Resolve the abandoned writes of this branch. One list call when there are none."""
         done = []
         for pending in self.pending.of_branch(branch.incarnation, sweep=True):
             cause = self.pending.cause_to_resolve(pending)
@@ -82,14 +84,14 @@ class Recovery:
 
     def resolve_own(
         self, branch: Branch, record: RecoveryRecord, *, aborted: bool = False
-    ) -> Resolution:
-        """Resolve this process's own failed write at once: nobody else may touch it yet.
+    ) -> ResolvedWrite:
+        """Resolve this process's own failed write at once, while it still holds the lease.
 
-        ``aborted``: its caller was or will be told that it failed, so it is not finished.
+        ``aborted``: the failure was or will be reported to its caller, so it is rolled back.
         """
-        return self._resolve_claimed(branch, Pending(record.path, record, aborted=aborted))
+        return self._resolve_claimed(branch, PendingRecord(record.path, record, aborted=aborted))
 
-    def discard(self, incarnation: str) -> list[Resolution]:
+    def discard(self, incarnation: str) -> list[ResolvedWrite]:
         """Discard the records of a branch that no longer exists."""
         done = []
         for pending in self.pending.of_branch(incarnation):
@@ -101,7 +103,7 @@ class Recovery:
         return done
 
     def set_aside(self, branch: Branch | None, branch_incarnation: str, operation_id: str) -> None:
-        """Undo an operation whose record cannot be read, and leave its audit row.
+        """Roll back an operation whose record cannot be read, and audit it.
 
         ``branch`` is None when the branch is gone.
         """
@@ -131,10 +133,10 @@ class Recovery:
     def _undo_unreadable(
         self, branch: Branch, operation_id: str
     ) -> tuple[Commit | None, dict[str, TableOutcome]]:
-        """Undo an operation of which only the id is known.
+        """Roll back an operation of which only the id is known.
 
-        Its record cannot be read, but every version it made carries its id: whatever it moved is
-        restored, and its id is marked so that it can never be published.
+        Every version it made carries its id: the tables it moved are restored, and its id is
+        marked as abandoned so that it can never be published.
         """
         manifest = self._repository.manifest(branch)
         for _ in range(DECISIONS_MAX):
@@ -145,7 +147,7 @@ class Recovery:
             changes, restored = [], {}
             for pin in state.pins.values():
                 if pin.owner != branch.incarnation:
-                    continue  # another branch's table, which has a history of its own by now
+                    continue  # another branch's table, with its own history
                 drift = find_drift(self._store, pin.ref)
                 if drift.exists and drift.operations() == {operation_id}:
                     changes.append(self._restore(branch, pin, drift, operation_id))
@@ -162,13 +164,13 @@ class Recovery:
             except Conflict:
                 continue
             return commit, outcome
-        raise _keeps_moving(operation_id)
+        raise _contention(operation_id)
 
-    def heal_drift(self, branch: Branch, pin: TablePin, drift: TableDrift) -> None:
-        """Undo what nobody wants: restore the published content and re-pin, without a commit.
+    def undo_drift(self, branch: Branch, pin: TablePin, drift: TableDrift) -> None:
+        """Undo abandoned drift: restore the published content and re-pin, without a commit.
 
-        The restore goes by the name of the operation it undoes, so that whoever finds it
-        unfinished knows that it can be finished or undone, too.
+        The restore carries the id of the operation it undoes, so that an interrupted restore is
+        recognised as abandoned drift, too.
         """
         undone = (drift.made_by[-1].operation or "").removeprefix(ROLLBACK_PREFIX)
         try:
@@ -178,12 +180,12 @@ class Recovery:
                 Publication(new_ulid(), branch.name, requirements, (change,))
             )
         except Conflict as conflict:
-            log.info("somebody else is healing %s: %s", pin.key, conflict.message)
+            log.info("another process is restoring %s: %s", pin.key, conflict.message)
 
     # -- one record -------------------------------------------------------------------------------
 
-    def _claim_and_resolve(self, branch: Branch, pending: Pending) -> Resolution | None:
-        """Become the one resolver of a record; None when somebody else is, or was faster."""
+    def _claim_and_resolve(self, branch: Branch, pending: PendingRecord) -> ResolvedWrite | None:
+        """Claim and resolve a record; None when another process has claimed or resolved it."""
         owner = json.dumps(asdict(this_process())).encode()
         try:
             self._objects.put_if_absent(pending.next_claim, owner)
@@ -191,19 +193,20 @@ class Recovery:
             return None
         hit("recovery.after_claim")
         keys = [table.key for table in pending.record.tables]
-        with turn(self._repository.location.uri, branch.incarnation, keys):
+        with type_locks(self._repository.location.uri, branch.incarnation, keys):
             if not self._objects.exists(pending.path):
                 self._objects.delete(pending.next_claim)
                 return None
-            # Looked at after the claim: either the owner sees the claim, or we see that it gave up.
+            # Checked after the claim: either the owner sees the claim, or we see its abort mark.
             aborted = pending.aborted or self._objects.exists(pending.abort_path)
             try:
                 return self._resolve_claimed(branch, replace(pending, aborted=aborted))
             except CorruptData:
-                self._objects.delete(pending.next_claim)  # for whoever restored the files
+                # Without the claim it can be resolved after the files are restored.
+                self._objects.delete(pending.next_claim)
                 raise
 
-    def _resolve_claimed(self, branch: Branch, pending: Pending) -> Resolution:
+    def _resolve_claimed(self, branch: Branch, pending: PendingRecord) -> ResolvedWrite:
         record = pending.record
         for _ in range(DECISIONS_MAX):
             state = self._repository.manifest(branch).current()
@@ -212,14 +215,16 @@ class Recovery:
                 return self._carry_out(branch, pending, decision)
             except Conflict as conflict:
                 log.info("deciding again on %s: %s", record.operation_id, conflict.message)
-        raise _keeps_moving(record.operation_id)
+        raise _contention(record.operation_id)
 
-    def _carry_out(self, branch: Branch, pending: Pending, decision: Decision) -> Resolution:
+    def _carry_out(
+        self, branch: Branch, pending: PendingRecord, decision: Decision
+    ) -> ResolvedWrite:
         record = pending.record
-        if decision.way is Way.PUBLISHED:
+        if decision.verdict is Verdict.PUBLISHED:
             outcome = _landed(record, "published")
             return self._finish(pending, Action.ROLLED_FORWARD, decision.commit, outcome)
-        if decision.way is Way.FORWARD:
+        if decision.verdict is Verdict.FORWARD:
             commit = self._roll_forward(branch, record)
             outcome = _landed(record, "rolled forward")
             return self._finish(pending, Action.ROLLED_FORWARD, commit, outcome)
@@ -267,13 +272,13 @@ class Recovery:
     def _already_rolled_back(
         self, branch: Branch, record: RecoveryRecord, decision: Decision, mark: Row
     ) -> tuple[Commit | None, dict[str, TableOutcome]]:
-        """The decision was published before; what came after it is drift that nobody wants."""
+        """The roll-back was published before; any later version is abandoned drift."""
         for planned in record.tables:
             pin, drift = decision.state.pins.get(planned.key), decision.drifts[planned.key]
             if pin is None or not planned.writes_in_place(pin) or not drift.exists:
                 continue
-            if drift.is_wanted_by_nobody(decision.state, ()):
-                self.heal_drift(branch, pin, drift)
+            if drift.is_abandoned(decision.state, ()):
+                self.undo_drift(branch, pin, drift)
         return _from_mark(decision.state, mark)
 
     def _publish_roll_back(
@@ -287,7 +292,7 @@ class Recovery:
     ) -> Commit | None:
         """Record the restored versions and mark the operation, in one publish.
 
-        The mark also says what was done, for a resolver that comes after one that died here.
+        The mark also holds the outcome, for a later resolver if this one dies here.
         """
         now = self._repository.clock.now_us()
         commit = None
@@ -307,7 +312,7 @@ class Recovery:
             "commit_id": None if commit is None else commit.commit_id,
             "tables": {key: found.to_json() for key, found in outcome.items()},
         }
-        mark = Row(f"abandoned:{operation_id}", Kind.ABANDONED, done)
+        mark = Row(f"abandoned:{operation_id}", RowKind.ABANDONED, done)
         hit("recovery.before_publish")
         published = self._repository.manifest(branch).publish(
             Publication(new_ulid(), branch.name, requirements, tuple(changes), commit, put=(mark,))
@@ -318,10 +323,10 @@ class Recovery:
     def _restore(
         self, branch: Branch, pin: TablePin, drift: TableDrift, operation_id: str
     ) -> TableChange:
-        """Bring the published content back as the newest version, unless that was done already.
+        """Restore the published content as the newest version, unless that was done already.
 
-        A restore of any other version than the published one does not count: it was staged
-        before that version was published and came too late.
+        A restore of any other version than the published one does not count: it was staged before
+        that version was published.
         """
         rollback = ROLLBACK_PREFIX + operation_id
         last = drift.made_by[-1]
@@ -335,7 +340,7 @@ class Recovery:
             hit("recovery.before_restore")
             try:
                 restored, transaction = self._store.commit(staged).ref, staged.uuid
-            except Drift as moved:  # Lance never refuses a restore: somebody was faster
+            except Drift as moved:  # Lance never refuses a restore: another process committed first
                 raise Contention(f"{pin.key} moved while it was being restored") from moved
             hit("recovery.after_restore")
         return TableChange(
@@ -350,11 +355,11 @@ class Recovery:
 
     def _finish(
         self,
-        pending: Pending,
+        pending: PendingRecord,
         action: Action,
         commit: Commit | None,
         outcome: dict[str, TableOutcome],
-    ) -> Resolution:
+    ) -> ResolvedWrite:
         """Audit exactly once, then remove everything that belongs to the record, itself last."""
         record = pending.record
         append_audit(
@@ -382,7 +387,9 @@ class Recovery:
             action,
             pending.cause,
         )
-        return Resolution(record.operation_id, record.branch, record.kind, action, commit, outcome)
+        return ResolvedWrite(
+            record.operation_id, record.branch, record.kind, action, commit, outcome
+        )
 
 
 _OUTCOMES = {
@@ -399,15 +406,15 @@ def _landed(record: RecoveryRecord, what: str) -> dict[str, TableOutcome]:
 
 
 def _from_mark(state: ManifestState, mark: Row) -> tuple[Commit | None, dict[str, TableOutcome]]:
-    """What an earlier resolver did, as the mark it published says."""
+    """The outcome of an earlier resolver, from the mark it published."""
     commit_id = mark.metadata.get("commit_id")
     commit = None if commit_id is None else find_commit(state, commit_id)
     tables = mark.metadata.get("tables", {})
     return commit, {key: TableOutcome.from_json(found) for key, found in tables.items()}
 
 
-def _keeps_moving(operation_id: str) -> Contention:
+def _contention(operation_id: str) -> Contention:
     return Contention(
-        f"operation {operation_id} could not be resolved: the branch keeps moving",
+        f"operation {operation_id} could not be resolved: too many concurrent writes to the branch",
         details={"operation_id": operation_id},
     )

@@ -1,8 +1,8 @@
 """What every part of the checker shares: the catalog, the parameters, the findings, the scopes.
 
 Owns how a problem is reported (each one once, in the order the rules are checked) and how a
-variable is looked up. A checked part that has a problem is None, and whatever depends on it stays
-silent: one mistake gives one message.
+variable is looked up. An invalid part is None, and parts that depend on it report nothing, so that
+one mistake gives one message.
 """
 
 from __future__ import annotations
@@ -62,20 +62,20 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class BindingScope:
     """The variables of one block, inside those of the blocks around it.
 
     ``unknown`` holds variables whose type could not be told; the reason is reported elsewhere.
     ``hidden`` holds those that only a negation inside this block binds.
     """
 
-    outer: Scope | None = None
+    outer: BindingScope | None = None
     local: dict[str, EntityType] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     hidden: set[str] = field(default_factory=set)
 
     def find(self, variable: str) -> EntityType | None:
-        scope: Scope | None = self
+        scope: BindingScope | None = self
         while scope is not None:
             if variable in scope.local:
                 return scope.local[variable]
@@ -83,7 +83,7 @@ class Scope:
         return None
 
     def is_unknown(self, variable: str) -> bool:
-        scope: Scope | None = self
+        scope: BindingScope | None = self
         while scope is not None:
             if variable in scope.unknown:
                 return True
@@ -95,7 +95,7 @@ class Scope:
         return self.outer is not None and self.outer.find(variable) is not None
 
     def names(self) -> Iterator[str]:
-        scope: Scope | None = self
+        scope: BindingScope | None = self
         while scope is not None:
             yield from scope.local
             scope = scope.outer

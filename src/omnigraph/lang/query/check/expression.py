@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from omnigraph.lang.query.check import search
-from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.check.names import (
     COMPARE_OTHER,
     COMPARE_VECTORS,
@@ -43,7 +43,7 @@ Place = Literal["condition", "column", "order", "aggregate"]
 
 
 def check_expression(
-    context: Context, scope: Scope, expression: ast.Expression, place: Place
+    context: Context, scope: BindingScope, expression: ast.Expression, place: Place
 ) -> Expression | None:
     """The typed expression, or None after reporting what is wrong with it."""
     match expression:
@@ -81,7 +81,7 @@ def _refuse_alias(context: Context, expression: ast.AliasReference) -> None:
 
 
 def _variable(
-    context: Context, scope: Scope, expression: ast.Variable, place: Place
+    context: Context, scope: BindingScope, expression: ast.Variable, place: Place
 ) -> Expression | None:
     name = expression.name
     parameter = context.parameters.get(name)
@@ -107,7 +107,7 @@ def _variable(
 
 
 def _property(
-    context: Context, scope: Scope, expression: ast.PropertyAccess, place: Place
+    context: Context, scope: BindingScope, expression: ast.PropertyAccess, place: Place
 ) -> PropertyOf | None:
     found = resolve_property(context, scope, expression)
     if found is not None and found.type.is_blob and place != "condition":
@@ -119,7 +119,7 @@ def _property(
 # Calls
 
 
-def _call(context: Context, scope: Scope, call: ast.Call, place: Place) -> Expression | None:
+def _call(context: Context, scope: BindingScope, call: ast.Call, place: Place) -> Expression | None:
     kind = FUNCTIONS[call.function.text].kind
     if kind == "constant":
         return CurrentTime()
@@ -140,7 +140,9 @@ def _call(context: Context, scope: Scope, call: ast.Call, place: Place) -> Expre
     return search.check_fusion(context, scope, call)
 
 
-def _aggregate(context: Context, scope: Scope, call: ast.Call, place: Place) -> Aggregate | None:
+def _aggregate(
+    context: Context, scope: BindingScope, call: ast.Call, place: Place
+) -> Aggregate | None:
     function = cast(AggregateFunction, call.function.text)
     if place != "column":
         where = "inside another aggregate" if place == "aggregate" else "here"
@@ -181,7 +183,9 @@ def _refuse_argument(
 # Comparisons
 
 
-def _comparison(context: Context, scope: Scope, comparison: ast.Comparison) -> Compare | None:
+def _comparison(
+    context: Context, scope: BindingScope, comparison: ast.Comparison
+) -> Compare | None:
     left = check_expression(context, scope, comparison.left, "condition")
     right = check_expression(context, scope, comparison.right, "condition")
     if left is None or right is None:

@@ -1,8 +1,8 @@
-"""Which type does each variable of a block have?
+"""Type inference: the type of each variable of a block.
 
-Owns the answer, independently of the order of clauses: explicit bindings first, then the edges that
-leave no choice, then what follows from those through the others. Reports nothing: contradictions
-show when the clauses are checked against the answer, from top to bottom.
+Independent of the order of clauses: explicit bindings first, then edges whose ends have a unique
+type, then propagation along the other edges. Reports nothing: contradictions are found when the
+clauses are checked against the inferred types.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TypeAlias
 
-from omnigraph.lang.query.check.context import Scope
+from omnigraph.lang.query.check.context import BindingScope
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import EntityType
 from omnigraph.lang.schema import AcceptedSchema, EdgeType
@@ -18,7 +18,7 @@ from omnigraph.lang.schema import AcceptedSchema, EdgeType
 _Step: TypeAlias = tuple[ast.Traversal, EdgeType]
 
 
-def infer_types(schema: AcceptedSchema, block: ast.Block, scope: Scope) -> None:
+def infer_types(schema: AcceptedSchema, block: ast.Block, scope: BindingScope) -> None:
     """Fill ``scope`` with every variable that ``block`` binds."""
     steps: list[_Step] = []
     for clause in block.clauses:
@@ -41,7 +41,7 @@ def infer_types(schema: AcceptedSchema, block: ast.Block, scope: Scope) -> None:
     _infer_ends(scope, steps)
 
 
-def _bind(scope: Scope, variable: ast.Name, kind: EntityType) -> bool:
+def _bind(scope: BindingScope, variable: ast.Name, kind: EntityType) -> bool:
     """Whether the variable is new. The first binding counts, and outer ones before all."""
     if variable.is_anonymous or scope.find(variable.text) is not None:
         return False
@@ -49,7 +49,7 @@ def _bind(scope: Scope, variable: ast.Name, kind: EntityType) -> bool:
     return True
 
 
-def _infer_ends(scope: Scope, steps: list[_Step]) -> None:
+def _infer_ends(scope: BindingScope, steps: list[_Step]) -> None:
     """Give both ends of every traversal a type, in time linear in their number."""
     asymmetric: list[_Step] = []
     by_variable: dict[str, list[_Step]] = defaultdict(list)
@@ -86,7 +86,7 @@ def _opposite(edge: EdgeType, kind: EntityType | None) -> EntityType | None:
     return EntityType("node", edge.source) if kind.name == edge.target else None
 
 
-def _bind_written(scope: Scope, clause: ast.Traversal, edge: EdgeType) -> None:
+def _bind_written(scope: BindingScope, clause: ast.Traversal, edge: EdgeType) -> None:
     """Read a traversal as it stands: from the source on the left to the target on the right."""
     _bind(scope, clause.left, EntityType("node", edge.source))
     _bind(scope, clause.right, EntityType("node", edge.target))

@@ -7,7 +7,7 @@ nor what it means.
 
 from __future__ import annotations
 
-from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.check.expression import check_expression
 from omnigraph.lang.query.check.infer import infer_types
 from omnigraph.lang.query.check.inline import check_inline
@@ -18,10 +18,10 @@ from omnigraph.lang.query.typed_expressions import EntityType, Expression
 
 
 def check_block(
-    context: Context, block: ast.Block, outer: Scope | None
-) -> tuple[CheckedBlock, Scope]:
+    context: Context, block: ast.Block, outer: BindingScope | None
+) -> tuple[CheckedBlock, BindingScope]:
     """The clauses of one block, and the variables that can be used behind it."""
-    scope = Scope(outer)
+    scope = BindingScope(outer)
     infer_types(context.schema, block, scope)
     traversals: list[CheckedTraversal] = []
     conditions: list[Expression] = []
@@ -45,7 +45,7 @@ def check_block(
     return checked, scope
 
 
-def _binding(context: Context, scope: Scope, clause: ast.Binding) -> list[Expression]:
+def _binding(context: Context, scope: BindingScope, clause: ast.Binding) -> list[Expression]:
     variable, name = clause.variable, clause.type_name.text
     node = context.schema.nodes.get(name)
     if node is None:
@@ -103,7 +103,7 @@ def _report_rebound(context: Context, variable: ast.Name, bound: EntityType, nam
         )
 
 
-def _negation(context: Context, scope: Scope, clause: ast.Negation) -> CheckedBlock:
+def _negation(context: Context, scope: BindingScope, clause: ast.Negation) -> CheckedBlock:
     errors_before = context.diagnostics.error_count
     checked, inner = check_block(context, clause.block, scope)
     scope.hidden.update(inner.local, inner.hidden)
@@ -119,7 +119,7 @@ def _negation(context: Context, scope: Scope, clause: ast.Negation) -> CheckedBl
     return checked
 
 
-def _mentions_outer(context: Context, scope: Scope, block: ast.Block) -> bool:
+def _mentions_outer(context: Context, scope: BindingScope, block: ast.Block) -> bool:
     """Whether a block, or a negation inside it, uses a variable from around it."""
     return any(scope.is_outer(name) for name in _mentioned(context, block))
 

@@ -12,7 +12,7 @@ from omnigraph.lang.query.check.context import Context
 from omnigraph.lang.query.check.names import COMPARE_OTHER, describe, how_to_give
 from omnigraph.lang.query.check.values import compatible, constant, how_to_write, stored_constant
 from omnigraph.lang.query.checked import (
-    Assignment,
+    CheckedAssignment,
     CheckedDelete,
     CheckedInsert,
     CheckedStatement,
@@ -138,11 +138,11 @@ def _assignments(
     statement: ast.Insert | ast.Update,
     declared: NodeType | EdgeType,
     fields: Mapping[str, PropertyType],
-) -> tuple[Assignment, ...]:
+) -> tuple[CheckedAssignment, ...]:
     if not statement.assignments:
         message = f"nothing is assigned to {declared.name}"
         context.report("T10", message, statement.span, remedy="Assign at least one property.")
-    found: list[Assignment] = []
+    found: list[CheckedAssignment] = []
     seen: set[str] = set()
     for item in statement.assignments:
         name = item.name.text
@@ -160,7 +160,7 @@ def _assignments(
             continue
         value = _assigned(context, item, fields[name])
         if value is not None:
-            found.append(Assignment(PropertyOf("", name, fields[name]), value))
+            found.append(CheckedAssignment(PropertyOf("", name, fields[name]), value))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final
 
-from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
     EntityType,
@@ -24,7 +24,7 @@ COMPARE_VECTORS: Final = "Ask how near two vectors are with `nearest`."
 
 
 def resolve_property(
-    context: Context, scope: Scope, expression: ast.PropertyAccess, unbound_code: str = "T6"
+    context: Context, scope: BindingScope, expression: ast.PropertyAccess, unbound_code: str = "T6"
 ) -> PropertyOf | None:
     """A property of a bound variable, of whatever type."""
     variable, name = expression.variable.text, expression.property.text
@@ -47,7 +47,7 @@ def resolve_property(
     return PropertyOf(variable, name, properties[name].type)
 
 
-def report_unbound(context: Context, scope: Scope, code: str, name: str, span: Span) -> None:
+def report_unbound(context: Context, scope: BindingScope, code: str, name: str, span: Span) -> None:
     if name in context.unusable:
         return
     if name in context.parameters:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.check.expression import check_expression
 from omnigraph.lang.query.check.values import I64_MAX
-from omnigraph.lang.query.checked import Column, SortKey
+from omnigraph.lang.query.checked import ResultColumn, SortKey
 from omnigraph.lang.query.functions import FUNCTIONS
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
@@ -33,17 +33,17 @@ _RANKINGS: Final = (Nearest, Bm25, Fusion)
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class CheckedOutput:
     """Everything behind the match."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     is_aggregate: bool
     ranking: Ranking | None
     order: tuple[SortKey, ...]
     limit: int | None
 
 
-def check_output(context: Context, scope: Scope, body: ast.ReadBody) -> Output | None:
+def check_output(context: Context, scope: BindingScope, body: ast.ReadBody) -> CheckedOutput | None:
     """None when something was reported: a part alone is of no use."""
     errors_before = context.diagnostics.error_count
     is_aggregate = any(_is_aggregate_call(item.expression) for item in body.returns)
@@ -61,7 +61,7 @@ def check_output(context: Context, scope: Scope, body: ast.ReadBody) -> Output |
     if context.diagnostics.error_count != errors_before:
         return None
     ranking, order = _split(keys)
-    return Output(
+    return CheckedOutput(
         columns=tuple(column for column in columns if column is not None),
         is_aggregate=is_aggregate,
         ranking=ranking,
@@ -79,12 +79,12 @@ def _is_aggregate_call(expression: ast.Expression) -> bool:
     )
 
 
-def _column(context: Context, scope: Scope, item: ast.ReturnItem) -> Column | None:
+def _column(context: Context, scope: BindingScope, item: ast.ReturnItem) -> ResultColumn | None:
     expression = check_expression(context, scope, item.expression, "column")
     if expression is None:
         return None
     name = _column_name(item.expression) if item.alias is None else item.alias.text
-    return Column(name, expression)
+    return ResultColumn(name, expression)
 
 
 def _column_name(expression: ast.Expression) -> str:
@@ -100,7 +100,9 @@ def _column_name(expression: ast.Expression) -> str:
             return "literal"
 
 
-def _check_grouping(context: Context, body: ast.ReadBody, columns: Sequence[Column | None]) -> None:
+def _check_grouping(
+    context: Context, body: ast.ReadBody, columns: Sequence[ResultColumn | None]
+) -> None:
     """In a query with an aggregate, every other item is part of the grouping key."""
     for item, column in zip(body.returns, columns, strict=True):
         if column is None:
@@ -118,7 +120,7 @@ def _check_grouping(context: Context, body: ast.ReadBody, columns: Sequence[Colu
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
+class _OutputKey:
     """One checked order item; ``alias`` is what it was written as, if it was one."""
 
     item: ast.OrderItem
@@ -130,9 +132,9 @@ class _Order:
     def __init__(
         self,
         context: Context,
-        scope: Scope,
+        scope: BindingScope,
         body: ast.ReadBody,
-        aliases: dict[str, Column | None],
+        aliases: dict[str, ResultColumn | None],
         is_aggregate: bool,
     ) -> None:
         self._context = context
@@ -146,11 +148,11 @@ class _Order:
             if item.alias is None and isinstance(item.expression, ast.PropertyAccess)
         }
 
-    def check(self) -> list[_Key]:
+    def check(self) -> list[_OutputKey]:
         found = (self._key(item) for item in self._body.order)
         return [key for key in found if key is not None]
 
-    def _key(self, item: ast.OrderItem) -> _Key | None:
+    def _key(self, item: ast.OrderItem) -> _OutputKey | None:
         written = item.expression
         if isinstance(written, ast.LiteralValue) and written.kind == "boolean":
             # Nothing is ordered by a literal, so a column of this name is meant where there is one.
@@ -167,9 +169,9 @@ class _Order:
         if self._is_aggregate and written not in self._returned:
             self._refuse(item, "a query with an aggregate is ordered by what it returns")
             return None
-        return _Key(item, expression, None)
+        return _OutputKey(item, expression, None)
 
-    def _alias(self, item: ast.OrderItem, written: ast.AliasReference) -> _Key | None:
+    def _alias(self, item: ast.OrderItem, written: ast.AliasReference) -> _OutputKey | None:
         if written.name not in self._aliases:
             self._context.report_unknown(
                 "T39",
@@ -191,7 +193,7 @@ class _Order:
                 remedy="Remove `desc`.",
             )
             return None
-        return _Key(item, column.expression, written.name)
+        return _OutputKey(item, column.expression, written.name)
 
     def _is_ordered(self, item: ast.OrderItem, expression: Expression) -> bool:
         kind = expression.type
@@ -218,7 +220,7 @@ def _can_order(expression: ast.Expression) -> bool:
     return isinstance(expression, ast.PropertyAccess)
 
 
-def _split(keys: Sequence[_Key]) -> tuple[Ranking | None, tuple[SortKey, ...]]:
+def _split(keys: Sequence[_OutputKey]) -> tuple[Ranking | None, tuple[SortKey, ...]]:
     """The search that leads, if any, and the plain keys."""
     ranking: Ranking | None = None
     order: list[SortKey] = []
@@ -233,7 +235,7 @@ def _split(keys: Sequence[_Key]) -> tuple[Ranking | None, tuple[SortKey, ...]]:
 # Rules about limits and searches
 
 
-def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) -> None:
+def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_OutputKey]) -> None:
     for code, kind, name in (("T21", Fusion, "rrf"), ("T17", Nearest, "nearest")):
         key = next((key for key in keys if isinstance(key.expression, kind)), None)
         if key is not None and body.limit is None:
@@ -241,7 +243,7 @@ def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) ->
                 code,
                 f"ordering by `{name}` needs a limit",
                 key.item.span,
-                remedy="Say how many rows are wanted: `limit 10`.",
+                remedy="Add a limit, such as `limit 10`.",
             )
     alone = next((key for key in keys if _is_standalone_nearest(key)), None)
     if alone is not None and any(key.alias is not None for key in keys):
@@ -258,7 +260,7 @@ def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) ->
         context.report("T38", message, body.limit.span, remedy="Leave the limit out.")
 
 
-def _check_first(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) -> None:
+def _check_first(context: Context, body: ast.ReadBody, keys: Sequence[_OutputKey]) -> None:
     for key in keys:
         if isinstance(key.expression, _RANKINGS) and key.item is not body.order[0]:
             context.report(
@@ -269,15 +271,15 @@ def _check_first(context: Context, body: ast.ReadBody, keys: Sequence[_Key]) -> 
             )
 
 
-def _is_standalone_nearest(key: _Key) -> bool:
+def _is_standalone_nearest(key: _OutputKey) -> bool:
     return key.alias is None and isinstance(key.expression, Nearest)
 
 
 def _check_fusions(
     context: Context,
     body: ast.ReadBody,
-    columns: Sequence[Column | None],
-    keys: Sequence[_Key],
+    columns: Sequence[ResultColumn | None],
+    keys: Sequence[_OutputKey],
 ) -> None:
     """The score of a fusion exists only where the fusion orders the rows."""
     leading = keys[0].expression if keys else None

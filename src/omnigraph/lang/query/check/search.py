@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.check.names import resolve_property
 from omnigraph.lang.query.check.values import constant
 from omnigraph.lang.query.parse import ast
@@ -29,7 +29,7 @@ from omnigraph.lang.query.typed_expressions import (
 from omnigraph.model.types import PropertyType
 
 
-def check_text(context: Context, scope: Scope, call: ast.Call) -> TextMatch | None:
+def check_text(context: Context, scope: BindingScope, call: ast.Call) -> TextMatch | None:
     function = cast(TextFunction, call.function.text)
     code = "T20" if function == "match_text" else "T19"
     field = _text_field(context, scope, call, code)
@@ -46,7 +46,7 @@ def check_text(context: Context, scope: Scope, call: ast.Call) -> TextMatch | No
     return TextMatch(function, field, query, max_edits)
 
 
-def check_rank(context: Context, scope: Scope, call: ast.Call) -> Nearest | Bm25 | None:
+def check_rank(context: Context, scope: BindingScope, call: ast.Call) -> Nearest | Bm25 | None:
     if call.function.text == "nearest":
         return _nearest(context, scope, call)
     field = _text_field(context, scope, call, "T20")
@@ -54,7 +54,7 @@ def check_rank(context: Context, scope: Scope, call: ast.Call) -> Nearest | Bm25
     return None if field is None or query is None else Bm25(field, query)
 
 
-def check_fusion(context: Context, scope: Scope, call: ast.Call) -> Fusion | None:
+def check_fusion(context: Context, scope: BindingScope, call: ast.Call) -> Fusion | None:
     arms: list[Nearest | Bm25] = []
     for argument in call.arguments[:2]:
         if isinstance(argument, ast.Call) and argument.function.text in ("nearest", "bm25"):
@@ -85,7 +85,7 @@ def check_fusion(context: Context, scope: Scope, call: ast.Call) -> Fusion | Non
 
 
 def _searched(
-    context: Context, scope: Scope, call: ast.Call, code: str, wanted: str
+    context: Context, scope: BindingScope, call: ast.Call, code: str, wanted: str
 ) -> PropertyOf | None:
     """The property a search looks at, whatever its type."""
     field = call.arguments[0]
@@ -109,7 +109,9 @@ def _searched(
     return resolve_property(context, scope, field, "T15" if code == "T15" else "T6")
 
 
-def _text_field(context: Context, scope: Scope, call: ast.Call, code: str) -> PropertyOf | None:
+def _text_field(
+    context: Context, scope: BindingScope, call: ast.Call, code: str
+) -> PropertyOf | None:
     field = _searched(context, scope, call, code, "String property")
     if field is not None and not field.type.is_string:
         context.report(
@@ -138,7 +140,7 @@ def _text_query(context: Context, call: ast.Call, code: str) -> Expression | Non
     return query
 
 
-def _nearest(context: Context, scope: Scope, call: ast.Call) -> Nearest | None:
+def _nearest(context: Context, scope: BindingScope, call: ast.Call) -> Nearest | None:
     field = _searched(context, scope, call, "T15", "Vector property")
     if field is not None and not field.type.is_vector:
         context.report(
@@ -205,7 +207,7 @@ def _is_whole(kind: PropertyType) -> bool:
 
 
 class _Reported:
-    """Stands for something that is wrong and has been reported."""
+    """Marks an invalid expression whose error was already reported."""
 
 
 _REPORTED = _Reported()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from omnigraph.lang.query.check.context import Context, Scope
+from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.checked import CheckedTraversal
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import EntityType
@@ -20,7 +20,7 @@ _OPERATOR_WORDS: Final = ("contains", "starts_with")
 
 
 def check_traversal(
-    context: Context, scope: Scope, clause: ast.Traversal, edge_variables: set[str]
+    context: Context, scope: BindingScope, clause: ast.Traversal, edge_variables: set[str]
 ) -> CheckedTraversal | None:
     """One traversal; ``edge_variables`` collects those of the block, to find repeated ones."""
     edge = context.schema.edge(clause.edge.text)
@@ -94,7 +94,7 @@ def _hops(context: Context, clause: ast.Traversal) -> tuple[int, int]:
 
 
 def _check_edge_variable(
-    context: Context, scope: Scope, clause: ast.Traversal, edge_variables: set[str]
+    context: Context, scope: BindingScope, clause: ast.Traversal, edge_variables: set[str]
 ) -> None:
     variable = clause.edge_variable
     if variable is None:
@@ -127,7 +127,7 @@ def _edge_type(context: Context, clause: ast.Traversal) -> EntityType | None:
 
 
 def _orientation(
-    context: Context, scope: Scope, clause: ast.Traversal, edge: EdgeType
+    context: Context, scope: BindingScope, clause: ast.Traversal, edge: EdgeType
 ) -> bool | None:
     """Whether the right variable stands at the source; None after reporting a wrong end."""
     left, right = _type_of(scope, clause.left), _type_of(scope, clause.right)
@@ -148,7 +148,7 @@ def _orientation(
     return None
 
 
-def _type_of(scope: Scope, variable: ast.Name) -> EntityType | None:
+def _type_of(scope: BindingScope, variable: ast.Name) -> EntityType | None:
     return None if variable.is_anonymous else scope.find(variable.text)
 
 

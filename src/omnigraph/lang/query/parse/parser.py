@@ -1,7 +1,7 @@
 """Text to syntax tree: queries, their heads, and mutation statements.
 
 Owns the grammar of heads and statements; what stands inside a match, a return or an order is in
-``parse_read``. Reports every query that does not parse and goes on at the next ``query``. No word
+``read``. Reports every query that does not parse and goes on at the next ``query``. No word
 is reserved: what a name means is decided by where it stands.
 """
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from omnigraph.lang.query.checked import Assignment, Column, SortKey
+from omnigraph.lang.query.checked import CheckedAssignment, ResultColumn, SortKey
 from omnigraph.lang.query.plan.logical import (
     DeleteEntities,
     Expand,
-    Group,
+    GroupBy,
     InsertEdge,
     InsertNode,
     PatternVariable,
@@ -53,7 +53,7 @@ def explain_json(plan: Plan) -> dict[str, Any]:
         body["statements"] = [_statement_json(item) for item in plan.statements]
         return body
     body["steps"] = [_step_json(item) for item in steps_of(plan.pattern)]
-    if isinstance(plan.output, Group):
+    if isinstance(plan.output, GroupBy):
         body["group_by"] = _texts(item.expression for item in plan.output.keys)
     body["columns"] = [_column_json(item) for item in plan.columns]
     body["rank_by"] = None if plan.ranking is None else to_text(plan.ranking)
@@ -129,7 +129,7 @@ def _arrow(expand: Expand) -> str:
 
 
 def _tail(plan: ReadPlan) -> Iterator[tuple[str, str]]:
-    if isinstance(plan.output, Group):
+    if isinstance(plan.output, GroupBy):
         yield "group by", ", ".join(_texts(item.expression for item in plan.output.keys)) or "all"
     if plan.ranking is not None:
         yield "rank by", to_text(plan.ranking)
@@ -146,7 +146,7 @@ def _sort_key(key: SortKey) -> str:
     return f"{to_text(key.expression)} {'desc' if key.descending else 'asc'}"
 
 
-def _column(column: Column) -> str:
+def _column(column: ResultColumn) -> str:
     return f"{to_text(column.expression)} as {column.name}"
 
 
@@ -167,7 +167,7 @@ def _statement(statement: Statement) -> tuple[str, str]:
             return "delete", f"{statement.type} where {to_text(statement.where)}{tail}"
 
 
-def _assigned(values: Iterable[Assignment]) -> str:
+def _assigned(values: Iterable[CheckedAssignment]) -> str:
     shown = [f"{item.property.property}: {to_text(item.value)}" for item in values]
     return "{ " + ", ".join(shown) + " }" if shown else ""
 
@@ -217,7 +217,7 @@ def _expand_json(expand: Expand, edge: PatternVariable | None) -> dict[str, Any]
     return body
 
 
-def _column_json(column: Column) -> dict[str, Any]:
+def _column_json(column: ResultColumn) -> dict[str, Any]:
     return {
         "name": column.name,
         "expression": to_text(column.expression),

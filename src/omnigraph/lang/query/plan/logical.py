@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from omnigraph.lang.query.checked import Assignment, Column, SortKey
+from omnigraph.lang.query.checked import CheckedAssignment, ResultColumn, SortKey
 from omnigraph.lang.query.typed_expressions import (
     Compare,
     EntityType,
@@ -87,16 +87,16 @@ class Pattern:
 class Project:
     """One output row per match."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupBy:
     """One output row per distinct key; exactly one without a key. ``columns`` in output order."""
 
-    keys: tuple[Column, ...]
-    aggregates: tuple[Column, ...]
-    columns: tuple[Column, ...]
+    keys: tuple[ResultColumn, ...]
+    aggregates: tuple[ResultColumn, ...]
+    columns: tuple[ResultColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +109,14 @@ class ReadPlan:
     query: str
     parameters: tuple[ParameterValue, ...]
     pattern: Pattern
-    output: Project | Group
+    output: Project | GroupBy
     ranking: Ranking | None = None
     order: tuple[SortKey, ...] = ()
     tie_break: tuple[str, ...] = ()
     limit: int | None = None
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ResultColumn, ...]:
         return self.output.columns
 
 
@@ -125,7 +125,7 @@ class InsertNode:
     """``upsert`` replaces the whole node with the same key; other nodes are always new."""
 
     type: EntityType
-    values: tuple[Assignment, ...]
+    values: tuple[CheckedAssignment, ...]
     upsert: bool
 
 
@@ -134,13 +134,13 @@ class InsertEdge:
     type: EntityType
     source: Expression
     target: Expression
-    values: tuple[Assignment, ...]
+    values: tuple[CheckedAssignment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateNodes:
     type: EntityType
-    values: tuple[Assignment, ...]
+    values: tuple[CheckedAssignment, ...]
     where: Compare
 
 

@@ -16,7 +16,7 @@ from omnigraph.lang.query.plan.logical import (
     AntiJoin,
     DeleteEntities,
     Expand,
-    Group,
+    GroupBy,
     InsertEdge,
     InsertNode,
     Pattern,
@@ -46,12 +46,12 @@ def plan_query(query: c.CheckedQuery, schema: AcceptedSchema) -> Plan:
         statements = tuple(_statement(item, schema) for item in query.statements)
         return WritePlan(query.name, query.parameters, statements)
     named = sorted(query.block.variables)
-    output: Project | Group = Project(query.columns)
+    output: Project | GroupBy = Project(query.columns)
     tie_break = tuple(named) if query.ranking is not None or query.order else ()
     if query.is_aggregate:
         keys = [item for item in query.columns if not isinstance(item.expression, Aggregate)]
         rest = [item for item in query.columns if isinstance(item.expression, Aggregate)]
-        output, tie_break = Group(tuple(keys), tuple(rest), query.columns), ()
+        output, tie_break = GroupBy(tuple(keys), tuple(rest), query.columns), ()
     return ReadPlan(
         query=query.name,
         parameters=query.parameters,
@@ -194,7 +194,7 @@ def _insert(statement: c.CheckedInsert, schema: AcceptedSchema) -> InsertNode | 
     return InsertEdge(statement.type, source, target, rest)
 
 
-def _values(assignments: tuple[c.Assignment, ...]) -> tuple[c.Assignment, ...]:
+def _values(assignments: tuple[c.CheckedAssignment, ...]) -> tuple[c.CheckedAssignment, ...]:
     return tuple(sorted(assignments, key=lambda item: item.property.property))
 
 

@@ -71,10 +71,10 @@ Step: TypeAlias = Scan | Follow | Connected | Where | Without
 
 def steps_of(pattern: Pattern, known: Iterable[str] = ()) -> tuple[Step, ...]:
     """The steps of a pattern when the variables ``known`` are there already."""
-    return _Ordering(pattern, frozenset(known)).run()
+    return _StepOrdering(pattern, frozenset(known)).run()
 
 
-class _Ordering:
+class _StepOrdering:
     def __init__(self, pattern: Pattern, known: frozenset[str]) -> None:
         self._pattern = pattern
         self._variables = {item.name: item for item in pattern.variables}

@@ -20,7 +20,7 @@ Tree = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedExpression:
     """An expression that was accepted for a property."""
 
     tree: Tree
@@ -49,7 +49,7 @@ class Computed:
         return _listed(self.tree)
 
     @classmethod
-    def from_json(cls, body: Sequence[Any]) -> Computed:
+    def from_json(cls, body: Sequence[Any]) -> ComputedExpression:
         return cls(_tuple(body))
 
 

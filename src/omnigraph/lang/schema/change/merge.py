@@ -35,7 +35,7 @@ _PROPERTY_FACTS = (
 )
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class SchemaMerge:
     """Base, source and target, and what stands between the two."""
 

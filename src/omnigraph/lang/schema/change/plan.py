@@ -14,8 +14,14 @@ from typing import Any, Final, TypeVar
 
 from omnigraph.lang.schema.catalog import AcceptedSchema, EdgeType, InterfaceType, NodeType
 from omnigraph.lang.schema.change.members import renamed_values
-from omnigraph.lang.schema.change.steps import DropMode, Plan, Step, StepConstraint, StepKind
-from omnigraph.lang.schema.parts import Cardinality, Columns, Property, VectorOptions
+from omnigraph.lang.schema.change.steps import (
+    DropMode,
+    SchemaPlan,
+    SchemaStep,
+    StepConstraint,
+    StepKind,
+)
+from omnigraph.lang.schema.parts import Columns, EdgeCardinality, Property, VectorOptions
 from omnigraph.lang.syntax import quote
 from omnigraph.model.types import PropertyType
 
@@ -51,7 +57,7 @@ def plan_schema(
     *,
     allow_data_loss: bool = False,
     facts: PlanFacts | None = None,
-) -> Plan:
+) -> SchemaPlan:
     """The plan from ``accepted`` to ``desired``, which was accepted with the former as previous.
 
     With ``allow_data_loss`` drops are hard: the dropped data does not stay in older versions.
@@ -59,7 +65,7 @@ def plan_schema(
     known = facts or PlanFacts("hard" if allow_data_loss else "soft")
     revived = {t.key: t.type_id for t in known.revived.values() if not isinstance(t, Property)}
     ids = ({**_type_ids(accepted), **revived}, _type_ids(desired))
-    return Plan(
+    return SchemaPlan(
         (
             *_kind(accepted.interfaces, desired.interfaces, ids, known),
             *_kind(accepted.nodes, desired.nodes, ids, known),
@@ -82,19 +88,21 @@ def _kind(
     desired: Mapping[str, _Same],
     ids: tuple[dict[str, str], dict[str, str]],
     facts: PlanFacts,
-) -> Iterator[Step]:
+) -> Iterator[SchemaStep]:
     known = {item.type_id: item for item in accepted.values()}
     for after in desired.values():
         before: _AnyType | None = known.pop(after.type_id, None)
         if before is None:
             revived = facts.revived.get(after.type_id)
             kind: StepKind = "add_type" if revived is None else "undrop_type"
-            yield Step(kind=kind, type_kind=after.kind, type_name=after.name)
+            yield SchemaStep(kind=kind, type_kind=after.kind, type_name=after.name)
             before = None if isinstance(revived, Property) else revived
         if before is not None:
             yield from _TypeDiff(before, after, ids, facts).steps()
     for gone in known.values():
-        yield Step(kind="drop_type", type_kind=gone.kind, type_name=gone.name, mode=facts.mode)
+        yield SchemaStep(
+            kind="drop_type", type_kind=gone.kind, type_name=gone.name, mode=facts.mode
+        )
 
 
 class _TypeDiff:
@@ -114,8 +122,8 @@ class _TypeDiff:
         self.old_properties = {item.property_id: item for item in before.properties.values()}
         self.new_ids = {item.property_id for item in after.properties.values()}
 
-    def step(self, kind: StepKind, property_name: str | None = None, **fields: Any) -> Step:
-        return Step(
+    def step(self, kind: StepKind, property_name: str | None = None, **fields: Any) -> SchemaStep:
+        return SchemaStep(
             kind=kind,
             type_kind=self.after.kind,
             type_name=self.after.name,
@@ -125,10 +133,10 @@ class _TypeDiff:
 
     def refuse(
         self, reason: str, property_name: str | None = None, code: str | None = None
-    ) -> Step:
+    ) -> SchemaStep:
         return self.step("unsupported_change", property_name, reason=reason, code=code)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[SchemaStep]:
         if self.before.name != self.after.name:
             yield self.step("rename_type", renamed_from=self.before.name)
         yield from self.structure()
@@ -144,7 +152,7 @@ class _TypeDiff:
 
     # The type itself
 
-    def structure(self) -> Iterator[Step]:
+    def structure(self) -> Iterator[SchemaStep]:
         before, after = self.before, self.after
         if isinstance(before, NodeType) and isinstance(after, NodeType):
             # By identity where it still has one: an interface that was removed has only its name.
@@ -161,7 +169,7 @@ class _TypeDiff:
                 stricter = is_stricter(before.cardinality, after.cardinality)
                 yield self.step("change_cardinality", cardinality=shown, validated=stricter)
 
-    def type_metadata(self) -> Iterator[Step]:
+    def type_metadata(self) -> Iterator[SchemaStep]:
         before, after = self.before, self.after
         if isinstance(before, InterfaceType) or isinstance(after, InterfaceType):
             return
@@ -173,7 +181,7 @@ class _TypeDiff:
 
     # Properties
 
-    def added(self, item: Property) -> Step:
+    def added(self, item: Property) -> SchemaStep:
         needs_value = not item.type.nullable and self.after.kind != "interface"
         revived = self.facts.revived.get(item.property_id)
         if isinstance(revived, Property):
@@ -197,19 +205,19 @@ class _TypeDiff:
             )
         return self.step("add_property", item.name, property_type=item.type)
 
-    def changed(self, before: Property, after: Property) -> Iterator[Step]:
+    def changed(self, before: Property, after: Property) -> Iterator[SchemaStep]:
         name = after.name
         if before.name != name:
             yield self.step("rename_property", name, renamed_from=before.name)
         yield from self.type_change(before, after)
-        if _told(before) != _told(after):
-            yield self.step("update_property_metadata", name, annotations=_told(after))
+        if _property_metadata(before) != _property_metadata(after):
+            yield self.step("update_property_metadata", name, annotations=_property_metadata(after))
         if before.annotations != after.annotations:
             yield self.refuse(_annotation_change(before, after), name)
         if self.embedding(before, self.before) != self.embedding(after, self.after):
             yield self.refuse("the source or model of @embed cannot change", name)
 
-    def type_change(self, before: Property, after: Property) -> Iterator[Step]:
+    def type_change(self, before: Property, after: Property) -> Iterator[SchemaStep]:
         renamed = renamed_values(before, after)
         if renamed:
             pairs = tuple(sorted(renamed.items()))
@@ -257,14 +265,14 @@ class _TypeDiff:
         source = owner.properties.get(item.embed.source)
         return (source.property_id if source else item.embed.source, item.embed.model)
 
-    def dropped(self) -> Iterator[Step]:
+    def dropped(self) -> Iterator[SchemaStep]:
         for item in self.before.properties.values():
             if item.property_id not in self.new_ids:
                 yield self.step("drop_property", item.name, mode=self.facts.mode)
 
     # Constraints
 
-    def constraints(self) -> Iterator[Step]:
+    def constraints(self) -> Iterator[SchemaStep]:
         """Constraints compared by the identities of their members.
 
         One with a dropped member goes away with it, except a key: ids are made of it.
@@ -297,7 +305,7 @@ def is_narrower(old: PropertyType, new: PropertyType) -> bool:
     return members or (old.nullable and not new.nullable)
 
 
-def is_stricter(old: Cardinality, new: Cardinality) -> bool:
+def is_stricter(old: EdgeCardinality, new: EdgeCardinality) -> bool:
     """Whether some number of edges was allowed and no longer is."""
     fewer = new.high is not None and (old.high is None or new.high < old.high)
     return fewer or new.low > old.low
@@ -337,7 +345,7 @@ def _documentation(item: NodeType | EdgeType) -> tuple[tuple[str, str], ...]:
     return _noted(description=item.description, instruction=item.instruction)
 
 
-def _told(item: Property) -> tuple[tuple[str, str], ...]:
+def _property_metadata(item: Property) -> tuple[tuple[str, str], ...]:
     """What a property says besides its type: nothing of it changes what is stored."""
     vector = None
     if item.vector != VectorOptions():

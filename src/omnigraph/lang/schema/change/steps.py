@@ -61,7 +61,7 @@ class StepConstraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SchemaStep:
     """One step. Which of the optional fields are set follows from ``kind``."""
 
     _: KW_ONLY
@@ -192,10 +192,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SchemaPlan:
     """All steps from one accepted schema to another, in the order they are applied."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[SchemaStep, ...]
 
     @property
     def supported(self) -> bool:

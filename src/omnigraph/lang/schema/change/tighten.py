@@ -1,4 +1,4 @@
-"""What stored entities must be checked for before a type becomes what a schema wants of it."""
+"""The new constraints that stored entities must satisfy before a schema change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.change.plan import is_narrower, is_stricter
-from omnigraph.lang.schema.parts import Cardinality, Columns, Property
+from omnigraph.lang.schema.parts import Columns, EdgeCardinality, Property
 
 
 def tightened(
@@ -35,7 +35,7 @@ def tightened(
     else:
         assert isinstance(before, EdgeType)
         stricter = is_stricter(before.cardinality, after.cardinality)
-        reduced = after if stricter else replace(after, cardinality=Cardinality())
+        reduced = after if stricter else replace(after, cardinality=EdgeCardinality())
     if not used and not stricter:
         return None
     kept = {

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NoReturn
 
 from omnigraph.errors import InvalidInput
-from omnigraph.lang.schema.change.computed import Computed, Tree
+from omnigraph.lang.schema.change.computed import ComputedExpression, Tree
 from omnigraph.lang.syntax.suggest import did_you_mean
 from omnigraph.model.types import PropertyType
 
@@ -27,21 +27,21 @@ _TEXT, _INTEGER, _NUMBER = "a text", "a whole number", "a number"
 
 def parse_computed(
     text: str, wanted: PropertyType, properties: Mapping[str, tuple[str, PropertyType]]
-) -> Computed:
+) -> ComputedExpression:
     """Accept an expression for a property; ``properties`` gives identities and types by name."""
     if not wanted.is_single or wanted.enum is not None:
         raise InvalidInput(
             f"a property of type {wanted} cannot be computed",
             remedy="Give it one value with --backfill, or write the values after the change.",
         )
-    tree, kind = _Parser(text, properties).run()
+    tree, kind = _ComputedExpressionParser(text, properties).run()
     target = _kind(wanted)
     if kind != target and (kind, target) != (_INTEGER, _NUMBER):
         raise InvalidInput(f"{text!r} is {kind}, but the property holds {target}")
-    return Computed(tree)
+    return ComputedExpression(tree)
 
 
-class _Parser:
+class _ComputedExpressionParser:
     """Recursive descent; every method returns a tree and what it is."""
 
     def __init__(self, text: str, properties: Mapping[str, tuple[str, PropertyType]]) -> None:

@@ -48,10 +48,10 @@ _Body = tuple[tuple[PropertyDecl, ...], tuple[ConstraintDecl, ...]]
 
 def parse(source: Source, diagnostics: Diagnostics) -> SchemaFile:
     """The AST of a text. What cannot be read is reported and left out."""
-    return _Parser(source, diagnostics).schema()
+    return _SchemaParser(source, diagnostics).schema()
 
 
-class _Parser:
+class _SchemaParser:
     def __init__(self, source: Source, diagnostics: Diagnostics) -> None:
         self.source = source
         self.diagnostics = diagnostics

@@ -1,9 +1,9 @@
 """Checksums of the files that a write adds, taken before they are committed.
 
-Lance records the sizes of its files, not what is in them. On a local disk a checksum is kept with
-the published version, so that a check of the graph can tell a file that was changed or swapped from
-the one that was written. Object stores keep checksums of their own. Very large writes go without:
-reading them back would cost as much as writing them.
+Lance records the sizes of its files, not their checksums. On a local disk a checksum is stored with
+the published version, so that fsck detects files that were changed or swapped. Object stores keep
+checksums of their own. Very large writes have none: reading them back would cost as much as writing
+them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from omnigraph.storage.lance.errors import translated
-from omnigraph.storage.lance.files.presence import added_fragments
+from omnigraph.storage.lance.files.completeness import added_fragments
 from omnigraph.storage.lance.tables import StagedWrite, TableStore
 
 FILES_MAX: Final = 64
 BYTES_MAX: Final = 16 << 20
-"""About five milliseconds of reading; more files or bytes are a bulk load."""
+"""About five milliseconds of reading; larger writes are bulk loads."""
 _BLOCK: Final = 1 << 20
 
 Digests = tuple[tuple[str, int], ...] | None
@@ -41,7 +41,7 @@ def digests_of(store: TableStore, staged: StagedWrite) -> Digests:
                 files[file.path] = file.file_size_bytes or 0
     if not files or len(files) > FILES_MAX or sum(files.values()) > BYTES_MAX:
         return None
-    with translated(f"reading what was written to {staged.ref.path}"):
+    with translated(f"reading the files written to {staged.ref.path}"):
         return tuple((name, digest(os.path.join(where.path, "data", name))) for name in files)
 
 

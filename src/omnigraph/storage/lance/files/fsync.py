@@ -1,8 +1,8 @@
-"""Tables that survive the loss of power: what Lance wrote is synced before it counts.
+"""fsync of table files, so that commits survive power loss.
 
-Lance never syncs local files. With durability ``fsync`` the files that a commit is about to name
-are synced before it, with their directories, and the files of the new version after it. Object
-stores keep what they acknowledged: there is nothing to do for them. Readers never come here.
+Lance never syncs local files. With durability ``fsync`` the files that a commit refers to are
+synced before it, with their directories, and the files of the new version after it. Object stores
+are durable once they acknowledge. Readers never sync.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from omnigraph.storage.lance.files.presence import added_files
+from omnigraph.storage.lance.files.completeness import added_files
 from omnigraph.storage.objects.local_files import sync_directory, sync_file
 
-HINT = "_versions/latest_version_hint.json"  # where Lance looks first for the newest version
+HINT = "_versions/latest_version_hint.json"  # Lance's hint to the newest version
 
 
 class TableSync:
@@ -22,12 +22,12 @@ class TableSync:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._durable: set[str] = set()  # directories whose names were synced by this process
+        self._durable: set[str] = set()  # directories whose entries this process has synced
 
     def before_commit(self, dataset: str, operation: Any, known: Mapping[int, Any]) -> None:
-        """Sync the files that an operation adds; nothing names them yet."""
+        """Sync the files that an operation adds; no version refers to them yet."""
         names = [file.name for file in added_files(operation, known)]
-        # Large blobs have files of their own, and not every index lists its files.
+        # Large blobs have separate files, and not every index lists its files.
         folders = [name.removesuffix(".lance") for name in names if name.endswith(".lance")]
         folders += [f"_indices/{one.uuid}" for one in getattr(operation, "new_indices", None) or ()]
         names += [f"{folder}/{name}" for folder in folders for name in _names(dataset, folder)]
@@ -42,13 +42,13 @@ class TableSync:
         self._sync(dataset, made)
 
     def after_fork(self, dataset: str, name: str) -> None:
-        """Sync a new physical branch: its first version, and what says that it exists."""
+        """Sync a new physical branch: its first version and its ref."""
         folders = [f"tree/{name}/{folder}" for folder in ("_versions", "_transactions")]
         made = [f"{folder}/{n}" for folder in folders for n in _names(dataset, folder)]
         self._sync(dataset, [*made, f"_refs/branches/{name}.json"])
 
     def _sync(self, dataset: str, names: Iterable[str]) -> None:
-        """Files first, then the directories that name them, up to the graph's own."""
+        """Sync files first, then their directories, up to the graph's own."""
         paths = [os.path.join(dataset, name) for name in names]
         for path in paths:
             sync_file(path)

@@ -1,11 +1,10 @@
-"""Versions of forks that name a location: finding and changing it when a graph is at another one.
+"""Relocation of forks: rewrites the absolute base paths of a graph that was moved or copied.
 
-A physical branch of a table (a fork) finds the files that it shares by the absolute location of
-what it was forked from, written into each of its versions as *base paths*. A copy of the files
-alone would read the original. Here base paths are compared with where the graph is, and rewritten
-in the file of a version; everything else stays as it is, byte for byte. Each version is replaced
-by compare-and-swap, so that processes can do this at the same time and a crash leaves versions that
-are done and versions that are not. See ADR 24.
+A physical branch of a table (a fork) finds the files that it shares by the absolute location of its
+source, stored in each of its versions as *base paths*. A plain copy of the files would read the
+original. Here base paths are compared with the location of the graph and rewritten in the version
+file; all other bytes stay. Each version is replaced by compare-and-swap, so that concurrent
+processes are safe and a crash leaves complete versions only. See ADR 24.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from omnigraph.storage.locations import Location
 from omnigraph.storage.objects.store import ObjectStore
 
 ATTEMPTS_MAX: Final = 20
-"""Others replace the same version when they relocate it, too, or purge an entity: rarely twice."""
-_BASE_PATHS: Final = 18  # field of the message: the places that files are found at
-_PATH: Final = 4  # field of such a place: where it is
+"""A concurrent relocation or purge replaces the same version: rarely more than once."""
+_BASE_PATHS: Final = 18  # field of the message: base paths
+_PATH: Final = 4  # field of a base path: the path
 _VERSION_OF_FORK: Final = re.compile(r"(?P<table>.+?)/tree/.+/_versions/[^/]+\.manifest")
 
 
 def relocated(data: bytes, move: Callable[[str], str]) -> bytes:
-    """The file of a version with every location that it names moved."""
+    """A version file with every base path passed through ``move``."""
     return edited(data, lambda found: [_moved(field, raw, move) for field, raw in found])
 
 
 def foreign_root(dataset: Any, table: str, here: Location) -> str | None:
-    """The location outside the graph at ``here`` that a fork of ``table`` finds files at, if any.
+    """The root of another location that a fork of ``table`` refers to; None when it is ``here``.
 
     Costs no request: base paths are part of an opened version.
     """
@@ -43,7 +42,7 @@ def foreign_root(dataset: Any, table: str, here: Location) -> str | None:
     for base in dataset.base_paths().values():
         if base.path != own and not base.path.startswith(f"{own}/tree/"):
             root, _ = split_base(base.path, table)
-            if not _is_same_place(root, here):
+            if not _is_same_location(root, here):
                 return root
     return None
 
@@ -53,24 +52,24 @@ def split_base(base: str, table: str) -> tuple[str, str]:
     found = re.fullmatch(rf"(.*)(/{re.escape(table)}(?:/tree/.+)?)/?", base)
     if found is None:
         raise CorruptData(
-            f"a branch of {table} refers to {base}, which is not a place of that table",
+            f"a branch of {table} refers to {base}, which is not a path of that table",
             remedy="Restore the graph from a backup.",
         )
     return found[1], found[2]
 
 
-def moved(here: Location, root: str) -> GraphMoved:
-    """The refusal to read a branch whose files would be those of another place."""
+def graph_moved(here: Location, root: str) -> GraphMoved:
+    """The error for a branch that refers to files of another location."""
     return GraphMoved(
         f"the graph at {here.uri} was moved or copied: its branches still refer to {root}",
         remedy=f"Run `omnigraph recover {shlex.quote(here.uri)}`, or open it for writing; "
-        "either makes the branches refer to their own files. main can be read as it is.",
+        "either makes the branches refer to their own files. main can be read without it.",
         details={"uri": here.uri, "refers_to": root},
     )
 
 
 def relocate(objects: ObjectStore) -> int:
-    """Make every version of every fork refer to files of this graph; how many had to be changed."""
+    """Make every version of every fork refer to files of this graph; the number changed."""
     hit("relocate.before_versions")
     changed = 0
     for info in objects.list():
@@ -83,12 +82,12 @@ def relocate(objects: ObjectStore) -> int:
 
 
 def _relocate(objects: ObjectStore, path: str, table: str) -> bool:
-    """One version; False when nothing had to be changed, or the branch was deleted meanwhile."""
+    """Relocate one version; False when it is unchanged, or the branch was deleted."""
     here = objects.location
 
     def move(base: str) -> str:
         root, inside = split_base(base, table)
-        return base if _is_same_place(root, here) else here.child(inside[1:]).uri
+        return base if _is_same_location(root, here) else here.child(inside[1:]).uri
 
     for _ in range(ATTEMPTS_MAX):
         try:
@@ -102,11 +101,11 @@ def _relocate(objects: ObjectStore, path: str, table: str) -> bool:
         except ObjectChanged:
             continue
         return True
-    raise Contention(f"{path} is changed faster than it can be relocated")
+    raise Contention(f"{path} could not be relocated: too many concurrent changes")
 
 
-def _is_same_place(root: str, here: Location) -> bool:
-    """Whether a location is the graph's own, perhaps by way of a symbolic link."""
+def _is_same_location(root: str, here: Location) -> bool:
+    """Whether a location is the graph's own, symbolic links resolved."""
     if root == here.uri:
         return True
     try:

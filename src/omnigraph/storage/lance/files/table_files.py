@@ -1,9 +1,9 @@
-"""The files of a table: what the store holds of it, and which of them a version names.
+"""The files of a table: those in the store, and those that a version refers to.
 
-Owns the layout that Lance gives a table's directory, as far as cleaning, checking and copying need
-it. Files are known by *names* that are the same wherever a branch finds them (``data/<stem>``,
-``_deletions/<file>``, ``_indices/<uuid>``, ``_transactions/<uuid>``), because a branch shares files
-with what it was forked from. What does not look like Lance's is foreign and nobody's business.
+Owns the layout of a Lance table directory, as far as cleanup, fsck and backup need it. Files have
+*names* that are the same on every branch (``data/<stem>``, ``_deletions/<file>``,
+``_indices/<uuid>``, ``_transactions/<uuid>``), because a branch shares files with its source. Files
+that do not match this layout are foreign and are never touched.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _VERSION_MAX = 2**64 - 1
 HINT = "_versions/latest_version_hint.json"
 
 
-@dataclass(slots=True)
-class Holdings:
-    """What the store holds of one physical branch of a table (``branch`` None: the table's own)."""
+@dataclass(frozen=True, slots=True)
+class BranchObjects:
+    """The stored objects of one physical branch of a table; ``branch`` is None for the root."""
 
     path: str
     branch: str | None
@@ -48,7 +48,7 @@ class Holdings:
 
     @property
     def modified(self) -> datetime:
-        """When anything of it was last written."""
+        """The time of the last write to any of its objects."""
         return max(info.modified for info in self.objects())
 
     def objects(self) -> list[ObjectInfo]:
@@ -56,12 +56,12 @@ class Holdings:
         return [*self.versions.values(), *named, *self.own]
 
 
-Tables = dict[str, dict[str | None, Holdings]]
+Tables = dict[str, dict[str | None, BranchObjects]]
 """By path, then by physical branch."""
 
 
-def hold(listed: Iterable[ObjectInfo]) -> tuple[Tables, list[ObjectInfo]]:
-    """Sort a listing of a graph: its tables, and everything else."""
+def group_by_table(listed: Iterable[ObjectInfo]) -> tuple[Tables, list[ObjectInfo]]:
+    """Group a listing of a graph by table and branch; also returns all other objects."""
     tables: Tables = {}
     others: list[ObjectInfo] = []
     for info in listed:
@@ -76,12 +76,12 @@ def hold(listed: Iterable[ObjectInfo]) -> tuple[Tables, list[ObjectInfo]]:
         elif ref is not None:
             branch = ref["branch"]
         branches = tables.setdefault(root["path"], {})
-        holdings = branches.setdefault(branch, Holdings(root["path"], branch))
+        holdings = branches.setdefault(branch, BranchObjects(root["path"], branch))
         _sort(holdings, rest, info)
     return tables, others
 
 
-def _sort(holdings: Holdings, rest: str, info: ObjectInfo) -> None:
+def _sort(holdings: BranchObjects, rest: str, info: ObjectInfo) -> None:
     version = _VERSION.fullmatch(rest)
     if version is not None:
         holdings.versions[_VERSION_MAX - int(version["number"])] = info
@@ -98,12 +98,12 @@ def _sort(holdings: Holdings, rest: str, info: ObjectInfo) -> None:
 
 
 def names_of(store: TableStore, ref: TableRef) -> set[str]:
-    """The names of all files that a version refers to, of its own and shared ones."""
+    """The names of all files that a version refers to, shared ones included."""
     return {*file_names(store.open(ref)), f"_transactions/{store.transaction(ref).uuid}"}
 
 
 def file_names(table: PinnedTable) -> set[str]:
-    """The same without the transaction that made the version."""
+    """``names_of`` without the transaction that made the version."""
     names: set[str] = set()
     for fragment_id, fragment in table.fragments.items():
         names |= {f"data/{file.path.removesuffix('.lance')}" for file in fragment.files}

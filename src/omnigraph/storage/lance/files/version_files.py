@@ -1,8 +1,8 @@
-"""The file of a version taken apart and put together, where a version has to say something else.
+"""Edits the protobuf message of a Lance version file.
 
-The file ends with a protobuf message, its length before it, and a footer that says where that
-length is. Members of messages are kept as the bytes they were found as; only what somebody asks to
-change is written anew. ``tests/guards/test_branches.py`` pins the layout to the Lance in use.
+The file ends with the length of the message, the message and a footer with the position of the
+length. Members are kept as raw bytes; only changed ones are encoded again.
+``tests/guards/test_branches.py`` pins the layout to the Lance in use.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Member = tuple[int, bytes]
 
 
 def edited(data: bytes, change: Callable[[Iterator[Member]], Iterable[bytes]]) -> bytes:
-    """The file of a version with other members in its message, everything before it untouched."""
+    """The version file with changed members in its message; all bytes before it stay."""
     try:
         position, major, minor, magic = _FOOTER.unpack(data[-_FOOTER.size :])
         (length,) = _LENGTH.unpack_from(data, position)
         start = position + _LENGTH.size
         if magic != _MAGIC or start + length + _FOOTER.size != len(data):
-            raise ValueError("not the file of a version")
+            raise ValueError("not a version file")
         new = b"".join(change(members(data[start : start + length])))
     except (struct.error, IndexError, ValueError) as error:
         raise CorruptData("a version of a table cannot be read: its file is damaged") from error
@@ -54,19 +54,19 @@ def members(message: bytes) -> Iterator[Member]:
         else:
             raise ValueError(f"wire type {wire}")
         if at > len(message):
-            raise ValueError("a field is cut off")
+            raise ValueError("a member is truncated")
         yield key >> 3, message[start:at]
 
 
 def content(raw: bytes) -> bytes:
-    """What is inside a member of bytes."""
+    """The content of a length-delimited member."""
     _, at = _read_varint(raw, 0)
     length, at = _read_varint(raw, at)
     return raw[at : at + length]
 
 
 def number(raw: bytes) -> int:
-    """What a member that is a number says."""
+    """The value of a varint member."""
     _, at = _read_varint(raw, 0)
     return _read_varint(raw, at)[0]
 
@@ -97,4 +97,4 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise ValueError("a number is too long")
+            raise ValueError("a varint is too long")

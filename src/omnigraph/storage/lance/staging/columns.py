@@ -1,10 +1,9 @@
-"""Staged changes of a table's columns: no row is rewritten, renumbered or stamped as written.
+"""Staged column changes: no row is rewritten, renumbered or stamped as updated.
 
-Renaming, hiding, bringing back, dropping a column and adding one without values only change what
-the table says about itself. A column with values (a wider type, a value for what exists already)
-is one more file per fragment, beside the others. What takes more than one step cannot be one
-strict move of the table: it is done on a fresh fork that nobody knows yet, and the last step is
-the one that the write transaction commits.
+Renaming, hiding, restoring and dropping a column, and adding one without values, change metadata
+only. A column with values (a wider type, a backfill) is one more file per fragment. A change of
+several steps cannot be one strict commit: it is done on a fresh, unreferenced fork, and the write
+transaction commits the last step.
 """
 
 from __future__ import annotations
@@ -19,30 +18,29 @@ from lance import LanceOperation, Transaction
 
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.errors import translated
-from omnigraph.storage.lance.field_ids import Field, FieldSchema
+from omnigraph.storage.lance.field_ids import FieldSchema, StoredField
+from omnigraph.storage.lance.staging.backfill import PropertyBackfill
 from omnigraph.storage.lance.staging.indexes import stage_drop_indexes
-from omnigraph.storage.lance.staging.property_defaults import OlderRows
 from omnigraph.storage.lance.tables import HIDDEN_PREFIX, PinnedTable, StagedWrite, TableStore
 
 _FILLED: Final = f"{HIDDEN_PREFIX}filled:"
-"""What columns are called while their values are written; no property can be called so."""
+"""The temporary name of columns while their values are written; no property can have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What becomes of one column.
+    """The change of one column.
 
-    ``stored`` is the name it has now (None: it is new); ``field`` what it will be (None: it goes
-    away for good). ``fill`` gives the values that a new column has in the rows that exist. With
-    ``cast`` the stored values are brought to the type of the field, and those in ``mapped`` to what
-    they are called from now on; otherwise they must be of it.
-    A column that may hold nulls stays so: files may have some, and what a property requires is not
-    the table's business.
+    ``stored`` is its current name (None: it is new); ``field`` its new definition (None: it is
+    dropped). ``fill`` gives the values of a new column in existing rows. With ``cast`` the stored
+    values are cast to the type of the field, and those in ``mapped`` are replaced; otherwise they
+    must have it. A nullable column stays nullable: files may hold nulls, and required properties
+    are enforced elsewhere.
     """
 
     stored: str | None
     field: pa.Field | None
-    fill: OlderRows | None = None
+    fill: PropertyBackfill | None = None
     cast: bool = False
     mapped: tuple[tuple[str, str], ...] = ()
 
@@ -52,19 +50,19 @@ class ColumnChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """Fragments with files that hold the values of columns, and the fields these have there."""
+class FilledColumns:
+    """Fragments with files of new column values, and the fields of these columns."""
 
     fragments: tuple[Any, ...]
-    columns: Mapping[str, tuple[Field, ...]]
+    columns: Mapping[str, tuple[StoredField, ...]]
 
 
-Fill = Callable[[PinnedTable, Sequence[ColumnChange]], Filled]
-"""Writes the values of the columns of a table; no version names the files yet."""
+Fill = Callable[[PinnedTable, Sequence[ColumnChange]], FilledColumns]
+"""Writes the values of columns of a table; no version refers to the files yet."""
 
 
 def hidden_name(property_id: str) -> str:
-    """The name of a column whose property was dropped but whose data stays."""
+    """The name of a column whose property was dropped while its data stays."""
     return HIDDEN_PREFIX + property_id
 
 
@@ -76,7 +74,7 @@ def stage_columns(
     fork: Callable[[], PinnedTable],
     fill: Fill,
 ) -> StagedWrite:
-    """Change columns; ``fork`` gives a copy of the table to work on when one step is not enough.
+    """Stage column changes; ``fork`` makes a fork of the table when one step is not enough.
 
     ``fill`` writes the files of columns that have values.
     """
@@ -94,7 +92,7 @@ def stage_columns(
     filled = fill(work.table, work.filled)
     shaped = _staged(work.table, _projection(work.final(filled.columns)), properties)
     copy = commit_unpublished(store, shaped)
-    # Not a Merge: that would stamp every row of a changed fragment as written now.
+    # Not a Merge: that would stamp every row of a changed fragment as updated.
     update = LanceOperation.Update(updated_fragments=list(filled.fragments))
     return _staged(copy, update, properties)
 
@@ -110,9 +108,9 @@ class _Columns:
         self.filled = [c for c in changes if c.needs_values] if table.fragments else []
 
     def stale_indexes(self) -> set[str]:
-        """Indexes of columns that will not have the name they have now.
+        """Indexes of columns that are renamed or dropped.
 
-        An index is known by the name of its column: under it, another column's would be found.
+        An index is found by the name of its column, which another column may get.
         """
         kept = {c.stored for c in self.changes if c.field is not None and c.field.name == c.stored}
         moved = {c.stored for c in self.changes if c.stored is not None} - kept
@@ -120,10 +118,10 @@ class _Columns:
         indexes = self.table.dataset.describe_indices() if fields else []
         return {index.name for index in indexes if fields.intersection(index.fields)}
 
-    def final(self, filled: Mapping[str, tuple[Field, ...]]) -> FieldSchema:
+    def final(self, filled: Mapping[str, tuple[StoredField, ...]]) -> FieldSchema:
         """The columns as they will be."""
         changed = {c.stored: c for c in self.changes if c.stored is not None}
-        fields: list[Field] = []
+        fields: list[StoredField] = []
         for name, column in self.known.items():
             change = changed.get(name)
             if change is None:
@@ -146,14 +144,14 @@ class _Columns:
         return FieldSchema(self.before.metadata, tuple(fields))
 
 
-def fill_here(table: PinnedTable, wanted: Sequence[ColumnChange]) -> Filled:
+def fill_in_process(table: PinnedTable, wanted: Sequence[ColumnChange]) -> FilledColumns:
     """Write the values of columns in this process."""
     return fill_fragments(table, wanted, list(table.fragments))
 
 
 def fill_fragments(
     table: PinnedTable, wanted: Sequence[ColumnChange], fragment_ids: Iterable[int]
-) -> Filled:
+) -> FilledColumns:
     """Write the values of columns for some fragments, one file for each."""
     stored = {c.stored for c in wanted if c.stored is not None}
     read = sorted(stored.union(*(c.fill.reads() for c in wanted if c.fill is not None)))
@@ -175,7 +173,7 @@ def fill_fragments(
         for at, change in enumerate(wanted)
         if change.field is not None
     }
-    return Filled(tuple(fragments), kept)
+    return FilledColumns(tuple(fragments), kept)
 
 
 def _values(change: ColumnChange, batch: pa.RecordBatch) -> pa.Array:
@@ -187,7 +185,7 @@ def _values(change: ColumnChange, batch: pa.RecordBatch) -> pa.Array:
 
 
 def with_names(values: Any, names: Sequence[tuple[str, str]]) -> Any:
-    """Texts with other texts in the place of some."""
+    """Texts with some of them replaced."""
     found = values
     for old, new in names:
         found = pc.if_else(pc.fill_null(pc.equal(values, old), False), new, found)
@@ -195,12 +193,12 @@ def with_names(values: Any, names: Sequence[tuple[str, str]]) -> Any:
 
 
 def _projection(schema: FieldSchema) -> Any:
-    """Only this operation may also change names, nullability and the set of columns."""
+    """The only Lance operation that can change names, nullability and the set of columns."""
     return LanceOperation.Project(schema.to_lance())
 
 
 def commit_unpublished(store: TableStore, staged: StagedWrite) -> PinnedTable:
-    """Move a table that nobody refers to yet: a crash leaves something that nobody misses."""
+    """Commit to a fork that nothing refers to yet; a crash leaves an orphaned fork."""
     hit("columns.before_step")
     moved = store.commit(staged)
     hit("columns.after_step")

@@ -1,9 +1,8 @@
-"""Compaction: small fragments together, deleted rows gone, in bounded pieces.
+"""Compaction: merges small fragments and removes deleted rows, in bounded pieces.
 
-Owns which fragments are worth rewriting when somebody asks for it (``tiers`` decides what upkeep
-does unasked) and the pieces of work in which it is done. A piece stays good for as long as the
-fragments it replaces are what they were, whatever else happened to the table meanwhile. Row ids and
-version columns stay; nothing here moves a table.
+Owns which fragments ``optimize`` rewrites (``compaction_tiers`` decides for automatic upkeep) and
+the pieces of work. A piece stays valid while the fragments it replaces are unchanged, whatever else
+happens to the table. Row ids and version columns stay; nothing here commits.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from omnigraph.storage.lance.staging.rows import stage_maintenance
 from omnigraph.storage.lance.tables import PinnedTable, StagedWrite
 
 FRAGMENT_ROWS: Final = 1 << 20
-"""Rows of a fragment that is as large as it should be: opening costs 0.15 ms per fragment."""
+"""The target size of a fragment, in rows: opening costs 0.15 ms per fragment."""
 DELETED_SHARE_MAX: Final = 0.1
-"""Fragments of which more is deleted are written anew: every scan reads what is deleted."""
+"""Fragments with a larger share of deleted rows are rewritten: scans read deleted rows."""
 BATCH_ROWS: Final = 8_192
-"""Rows read at once while a fragment is rewritten: memory follows this, not the table."""
+"""Rows per batch while a fragment is rewritten, which bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some neighbouring fragments, and the files that are to take their place."""
+    """Some neighbouring fragments, and the files that will replace them."""
 
     dataset_path: str  # where the files are
     old: tuple[Any, ...]
     new: tuple[Any, ...]
 
     def holds_for(self, table: PinnedTable) -> bool:
-        """Whether this version has the old fragments exactly as they were when they were read.
+        """Whether this version has the old fragments unchanged.
 
-        A fork of the table has them, too, but finds new files in another place.
+        A fork of the table has them, too, but its new files are in another directory.
         """
         if table.ref.dataset_path != self.dataset_path:
             return False
@@ -47,12 +46,12 @@ class Piece:
 
 
 def rewrite_pieces(table: PinnedTable) -> list[Piece]:
-    """Rewrite what is worth it, one piece after the other."""
+    """Plan and rewrite all pieces in this process."""
     return [rewrite_piece(table, work) for work in plan_pieces(table)]
 
 
 def plan_pieces(table: PinnedTable) -> list[str]:
-    """What is worth rewriting, as pieces of work that any process can do."""
+    """The pieces to rewrite, serialised so that any process can execute them."""
     return _plan(
         table,
         {
@@ -76,10 +75,10 @@ def drop_deleted(table: PinnedTable, only: Collection[int] | None = None) -> lis
 
 
 def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> StagedWrite | None:
-    """Upkeep's own: small fragments together; None when nothing is worth it.
+    """Stage the compaction of automatic upkeep; None when it is not worth it.
 
-    Large fragments are left alone (see ``tiers``), so that the cost of upkeep follows what was
-    written, not what is stored.
+    Large fragments are left alone (see ``compaction_tiers``), so that the cost of upkeep is
+    proportional to the rows written, not to the table.
     """
     sizes = {fragment_id: f.physical_rows for fragment_id, f in table.fragments.items()}
     chosen = choose_fragments(sizes)
@@ -94,7 +93,7 @@ def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> Stage
 
 
 def rewrite_piece(table: PinnedTable, work: str) -> Piece:
-    """Do one piece of work on the version it was planned for."""
+    """Execute one piece on the version it was planned for."""
     with translated(f"compacting {table.ref.path}"):
         made = CompactionTask.from_json(work).execute(table.dataset)
     new, old = tuple(made.new_fragments), tuple(made.original_fragments)
@@ -104,7 +103,7 @@ def rewrite_piece(table: PinnedTable, work: str) -> Piece:
 def stage_pieces(
     table: PinnedTable, pieces: Sequence[Piece], properties: Mapping[str, str]
 ) -> StagedWrite | None:
-    """One step that puts all pieces into place; None when there are none."""
+    """Stage one commit of all pieces; None when there are none."""
     if not pieces:
         return None
     groups = [LanceOperation.RewriteGroup(list(piece.old), list(piece.new)) for piece in pieces]

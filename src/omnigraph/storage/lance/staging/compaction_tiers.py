@@ -1,9 +1,9 @@
-"""Which fragments are worth rewriting together.
+"""Size-tiered choice of the fragments to compact, as in log-structured merge trees.
 
-Rewriting everything every time makes upkeep cost what the table holds; never rewriting makes every
-commit cost what the number of fragments is. The middle way is that of log-structured trees: take
-the small fragments, and a larger one only when the smaller ones together are comparable to it. A
-row is then rewritten a logarithmic number of times in its life.
+Rewriting everything each time costs in proportion to the table; never rewriting makes every commit
+cost in proportion to the number of fragments. So the small fragments are taken, and a larger one
+only when the smaller ones together are comparable to it. A row is then rewritten a logarithmic
+number of times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GROWTH = 4  # a larger fragment joins when it holds at most this many times the 
 
 
 def needs_compaction(sizes: Mapping[int, int]) -> bool:
-    """Whether a table of fragments with these row counts is past its budget of small ones."""
+    """Whether a table with these fragment sizes has too many small fragments."""
     return sum(1 for rows in sizes.values() if rows < SMALL_FRAGMENT_ROWS) > SMALL_FRAGMENTS_MAX
 
 

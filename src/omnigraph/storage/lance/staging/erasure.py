@@ -1,13 +1,13 @@
-"""Erasing rows from versions that exist already: files without them, under the numbers they had.
+"""Erases rows from existing table versions, in place, for purges.
 
-A version is immutable to everybody but this module, which serves one purpose: that something is
-gone from storage. A file that holds such a row, deleted or not, is written once more with another
-row's values in its place, under a new name; the version's own file is replaced by one that names
-the new file and counts the row as deleted. Row ids, stamps, order and version numbers of all other
-rows stay what they were, so everything that is built on them stays true. Indexes are left out of
-such versions: they hold values of rows that are gone.
+Versions are immutable except to this module, which removes the data of rows from storage. A file
+that holds such a row, deleted or not, is rewritten under a new name with another row's values in
+its place; the version file is replaced by one that refers to the new file and marks the row as
+deleted. Row ids, version stamps, order and version numbers of all other rows stay, so that
+everything derived from them stays valid. Indexes are dropped from such versions, because they hold
+erased values.
 
-Never used on a version that somebody may still write on: a writer would name the old files again.
+Never used on a version that a writer may build on: it would refer to the old files again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lance.file import LanceFileReader
 
 from omnigraph.storage.lance.blobs import is_blob_type
 from omnigraph.storage.lance.errors import translated
-from omnigraph.storage.lance.files.table_files import Holdings
+from omnigraph.storage.lance.files.table_files import BranchObjects
 from omnigraph.storage.lance.files.version_files import (
     Member,
     content,
@@ -44,29 +44,29 @@ _FRAGMENT, _INDEXES, _READER_FLAGS, _WRITER_FLAGS = 2, 6, 9, 10
 _ID, _FILE, _DELETIONS = 1, 2, 3
 _PATH, _FIELDS, _COLUMNS, _MAJOR, _MINOR, _SIZE, _BASE = 1, 2, 3, 4, 5, 6, 7
 _READ_VERSION, _DELETIONS_ID, _DELETED = 2, 3, 4
-_HAS_DELETIONS: Final = 1  # the flag that says that readers must look at deletions
+_HAS_DELETIONS: Final = 1  # feature flag: the version has deletion files
 _NAME_BITS: Final = 63
 """Random numbers of this many bits name lists of deleted rows, as Lance's own do."""
 
-Doomed = Callable[["pa.Table"], "np.ndarray[Any, Any]"]
-"""Which of some rows go, as a mask."""
+RowMask = Callable[["pa.Table"], "np.ndarray[Any, Any]"]
+"""A mask of the rows to erase."""
 Files = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What goes of the rows of a table: by which columns, and which rows that means."""
+    """Which rows of a table to erase, and the columns needed to select them."""
 
     columns: tuple[str, ...]
-    doomed: Doomed
+    selects: RowMask
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
-    """What one version has of what goes."""
+class AffectedVersion:
+    """The rows of one version that are to be erased."""
 
     ref: TableRef
-    fragments: tuple[int, ...]  # that hold rows of it, deleted or not
+    fragments: tuple[int, ...]  # that hold such rows, deleted or not
     live: int  # how many of them are not deleted
     indexed: bool
     has_blobs: bool
@@ -76,20 +76,20 @@ class Affected:
         return bool(self.fragments)
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Eraser:
     """Erases rows from the versions of one table, whichever physical branch they are on."""
 
     store: TableStore
     objects: ObjectStore
     erasure: Erasure
-    stored: Mapping[str | None, Holdings]
+    stored: Mapping[str | None, BranchObjects]
     _found: dict[Files, np.ndarray[Any, Any]] = field(default_factory=dict)
     _written: dict[Files, _Replacement] = field(default_factory=dict)
     _deletions: dict[tuple[str, int, str], tuple[int, int, int]] = field(default_factory=dict)
 
-    def look(self, table: PinnedTable) -> Affected:
-        """What a version holds of it."""
+    def inspect(self, table: PinnedTable) -> AffectedVersion:
+        """The rows of a version that are to be erased."""
         found, live = [], 0
         for fragment_id, fragment in table.fragments.items():
             offsets = self._offsets(table, fragment_id, fragment)
@@ -98,7 +98,7 @@ class Eraser:
                 live += len(offsets)
                 if fragment.deletion_file is not None:
                     live -= int(_is_deleted(table, fragment_id)[offsets].sum())
-        return Affected(
+        return AffectedVersion(
             table.ref,
             tuple(found),
             live,
@@ -106,8 +106,8 @@ class Eraser:
             any(is_blob_type(column.type) for column in table.dataset.schema),
         )
 
-    def names(self, table: PinnedTable, affected: Affected) -> set[str]:
-        """The names of the files of a version that hold some of it."""
+    def names(self, table: PinnedTable, affected: AffectedVersion) -> set[str]:
+        """The names of the files of a version that hold rows to erase."""
         return {
             f"data/{file.path.removesuffix('.lance')}"
             for fragment_id in affected.fragments
@@ -115,39 +115,39 @@ class Eraser:
         }
 
     def holds(self, path: str) -> bool:
-        """Whether a file that no version names holds some of it; one that is no file does not."""
+        """Whether an unreferenced file holds rows to erase; False when it is not a Lance file."""
         location = self.store.location
         with translated(f"reading {path}"):
-            uri, options = location.child(path).uri, location.storage_options() or None
+            uri, options = location.child(path).uri, self.store.options
             names = LanceFileReader(uri, options).metadata().schema.names
             wanted = [name for name in self.erasure.columns if name in names]
             if not wanted:
                 return False
             rows = LanceFileReader(uri, options, wanted).read_all().to_table()
-        return bool(self.erasure.doomed(rows).any())
+        return bool(self.erasure.selects(rows).any())
 
-    def erase(self, table: PinnedTable, affected: Affected) -> None:
-        """Put a version without it in the place of the version."""
+    def erase(self, table: PinnedTable, affected: AffectedVersion) -> None:
+        """Replace a version with one without these rows."""
         new = {f: self._replacement(table, f) for f in affected.fragments}
         where = self.stored[table.ref.branch].versions[table.ref.version].path
         changes = {f: self._fragment(table, f, made) for f, made in new.items()}
         old = self.objects.get(where)
         self.objects.put(where, edited(old, lambda found: _version(found, changes)))
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def _offsets(self, table: PinnedTable, fragment_id: int, fragment: Any) -> np.ndarray[Any, Any]:
-        """The places in a fragment of the rows that go; files never change, so asked once."""
+        """The offsets of the rows to erase in a fragment, cached: files never change."""
         key = _files(fragment)
         if key not in self._found:
             rows = _physical(table, fragment_id, self.erasure.columns)
-            self._found[key] = np.flatnonzero(self.erasure.doomed(rows))
+            self._found[key] = np.flatnonzero(self.erasure.selects(rows))
         return self._found[key]
 
     # -- new files ---------------------------------------------------------------------------------
 
     def _replacement(self, table: PinnedTable, fragment_id: int) -> _Replacement:
-        """The file that takes the place of a fragment's; written once for all versions."""
+        """The file that replaces a fragment's files; written once for all versions."""
         fragment = table.fragments[fragment_id]
         key = _files(fragment)
         known = self._written.get(key)
@@ -169,7 +169,7 @@ class Eraser:
         return made
 
     def _move(self, ref: TableRef, name: str, old: str) -> None:
-        """Bring a file to where the old one is: versions that share it look for it there."""
+        """Move a file beside the old one, where the versions that share it expect it."""
         stem = f"data/{old.removesuffix('.lance')}"
         infos = [info for h in self.stored.values() for info in h.files.get(stem, ())]
         target = f"{os.path.dirname(infos[0].path)}/{name}"
@@ -199,7 +199,7 @@ class Eraser:
     def _deleted(
         self, table: PinnedTable, fragment_id: int, made: _Replacement
     ) -> tuple[int, int, int]:
-        """A list of a fragment's deleted rows with those that go; versions share it."""
+        """The deletion file of a fragment with the erased rows added; shared by versions."""
         old = table.fragments[fragment_id].deletion_file
         before = "" if old is None else old.path(fragment_id)
         key = (table.ref.dataset_path, fragment_id, before)
@@ -220,7 +220,7 @@ class Eraser:
 
 @dataclass(frozen=True, slots=True)
 class _Replacement:
-    """What takes the place of a fragment's files; None when nothing of it is left."""
+    """The file that replaces a fragment's files; None when no row is left."""
 
     file: Any
     doomed: np.ndarray[Any, Any]
@@ -262,7 +262,7 @@ def _data_file(file: Any, base: list[bytes]) -> bytes:
 
 
 def _packed(values: Iterable[int]) -> Iterator[bytes]:
-    """Numbers without keys, as lists of them are written; -1 stands for parts of nothing."""
+    """Packed varints; -1 marks fields without a column."""
     for value in values:
         yield of(0, value & 0xFFFF_FFFF_FFFF_FFFF)[1:]
 

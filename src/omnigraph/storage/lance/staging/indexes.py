@@ -1,7 +1,7 @@
-"""Staging of indexes: files and a prepared transaction, never a new version.
+"""Staged index builds: files and a prepared transaction, never a new version.
 
-An index of a name is replaced by removing the segments it had, in the same transaction: segments
-that are not removed would answer twice. Reads never depend on an index being there or current.
+An index is replaced by removing its old segments in the same transaction: segments that stay would
+return rows twice. Reads never depend on an index being present or current.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from omnigraph.storage.lance.errors import translated
 from omnigraph.storage.lance.staging.rows import stage_maintenance
 from omnigraph.storage.lance.tables import PinnedTable, StagedWrite
 
-INDEX_SEGMENTS_MAX = 8  # more segments than this are merged by building the index anew
+INDEX_SEGMENTS_MAX = 8  # an index with this many segments is rebuilt
 PAGES_AIM = 4096
-"""Pages of a look-up index. The first look-up reads the bounds of all pages and then one page for
-every value, so that neither may be large."""
+"""The target number of pages of a lookup index. The first lookup reads the bounds of all pages and
+then one page per value, so that neither may be large."""
 PAGE_ROWS_MIN, PAGE_ROWS_MAX = 512, 4096
 VECTOR_INDEX = "IVF_FLAT"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """An index to build: its column, Lance's kind, and what else Lance wants to know."""
+    """An index to build: its column, Lance's kind and options."""
 
     column: str
     kind: str
@@ -41,24 +41,24 @@ class IndexSpec:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """The files of an index, or of a new part of one, that no version refers to yet.
+    """The files of an index, or of a new segment of one, that no version refers to yet.
 
-    They stay good while the fragments they cover have the data files they had: rows that were
-    deleted or replaced since are left out by Lance, as for any index that is older than its table.
+    They stay valid while the covered fragments have the same data files: Lance ignores rows that
+    were deleted or replaced since, as for any index that is older than its table.
     """
 
     spec: IndexSpec
     index: Any
     covers: Mapping[int, tuple[str, ...]]
-    whole: bool  # takes the place of everything that the index of this name had
+    whole: bool  # replaces all segments of the index of this name
 
     dataset_path: str  # where the files are
 
     def holds_for(self, table: PinnedTable) -> bool:
         """Whether this version has the same column in the same files.
 
-        A fork of the table has it, too, but finds the files of an index in another place; and a
-        column that was dropped is not the one that got its name.
+        A fork of the table has it, too, but its index files are in another directory; and a
+        dropped column is not the one that got its name.
         """
         if table.ref.dataset_path != self.dataset_path:
             return False
@@ -69,7 +69,7 @@ class BuiltIndex:
 
 
 def build_part(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
-    """The files of an index over some fragments, not to be committed before ``join_parts``."""
+    """Build a segment of an index over some fragments, for ``join_parts``."""
     with translated(f"building an index on {table.ref.path}"):
         return table.private_dataset().create_index_uncommitted(
             spec.column,
@@ -82,34 +82,34 @@ def build_part(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int])
 
 
 def join_parts(table: PinnedTable, parts: Sequence[Any]) -> Any:
-    """One index out of parts that cover different fragments.
+    """Merge segments that cover different fragments into one index.
 
-    A single part needs this step, too: without it an inverted index commits and then fails every
-    search.
+    A single segment needs this step, too: without it an inverted index commits and then fails
+    every search.
     """
     with translated(f"building an index on {table.ref.path}"):
         return table.dataset.merge_existing_index_segments(list(parts))
 
 
-def build_here(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
+def build_in_process(table: PinnedTable, spec: IndexSpec, fragment_ids: Sequence[int]) -> Any:
     """An index over some fragments, built in this process."""
     return join_parts(table, [build_part(table, spec, fragment_ids)])
 
 
 Build = Callable[[PinnedTable, IndexSpec, Sequence[int]], Any]
-"""Builds an index over some fragments, here or elsewhere."""
+"""Builds an index over some fragments, in this process or on executors."""
 
 
 def build_indexes(
     table: PinnedTable,
     specs: Sequence[IndexSpec],
     known: Sequence[BuiltIndex] = (),
-    build: Build = build_here,
+    build: Build = build_in_process,
 ) -> Iterator[BuiltIndex]:
-    """Build what covers the rows that no index of these names, built or ``known``, covers.
+    """Build indexes for the rows that no stored or ``known`` index of these names covers.
 
-    Look-up indexes get one more part, so the cost follows what was written; when an index has
-    gathered many parts, and for every other kind, it is built anew.
+    Lookup indexes get one more segment, so that the cost is proportional to the rows written; an
+    index with many segments, and every other kind, is rebuilt.
     """
     stored = stored_indexes(table)
     for spec in specs:
@@ -118,7 +118,7 @@ def build_indexes(
         covered = {f for part in parts for f in part.live} | {f for b in mine for f in b.covers}
         missing = [fragment for fragment in table.fragments if fragment not in covered]
         if mine or (spec.name in stored and not missing and has_options(table, spec)):
-            continue  # what came after a part was built is left to the next time
+            continue  # rows written since the build are indexed by the next run
         whole = spec.kind != "BTREE" or not parts or len(parts) >= INDEX_SEGMENTS_MAX
         fragments = list(table.fragments) if whole else missing
         index = build(table, spec, fragments)
@@ -127,7 +127,7 @@ def build_indexes(
 
 
 def _kind(table: PinnedTable, spec: IndexSpec, fragments: Sequence[int]) -> Any:
-    """What Lance is asked to build: look-up indexes get pages that fit the number of rows."""
+    """The index kind for Lance; lookup indexes get a page size that fits the number of rows."""
     if spec.kind != "BTREE":
         return spec.kind
     rows = sum(table.fragments[fragment].physical_rows for fragment in fragments)
@@ -138,7 +138,7 @@ def _kind(table: PinnedTable, spec: IndexSpec, fragments: Sequence[int]) -> Any:
 def stage_built(
     table: PinnedTable, built: Sequence[BuiltIndex], properties: Mapping[str, str]
 ) -> StagedWrite | None:
-    """One step that puts all of these into place; None when there are none."""
+    """Stage one commit of these indexes; None when there are none."""
     if not built:
         return None
     stored = stored_indexes(table)
@@ -155,12 +155,12 @@ def stage_built(
 def stage_indexes(
     table: PinnedTable, specs: Sequence[IndexSpec], properties: Mapping[str, str]
 ) -> StagedWrite | None:
-    """Bring these indexes up to date; None when they are."""
+    """Stage an update of these indexes; None when they are current."""
     return stage_built(table, list(build_indexes(table, specs)), properties)
 
 
 def has_options(table: PinnedTable, spec: IndexSpec) -> bool:
-    """Whether the stored index of this name was built as the specification says."""
+    """Whether the stored index of this name was built with the options of ``spec``."""
     if not spec.kind.startswith("IVF") or spec.name not in stored_indexes(table):
         return True
     wanted = _options(table, spec)
@@ -171,7 +171,7 @@ def has_options(table: PinnedTable, spec: IndexSpec) -> bool:
 
 
 def _options(table: PinnedTable, spec: IndexSpec) -> dict[str, Any]:
-    """What Lance is told; an index cannot have more partitions than there are vectors."""
+    """The options for Lance; an index cannot have more partitions than there are vectors."""
     options = dict(spec.options)
     if spec.kind.startswith("IVF") and options["num_partitions"] > 1:
         vectors = table.dataset.count_rows(filter=f"`{spec.column}` IS NOT NULL")
@@ -180,19 +180,19 @@ def _options(table: PinnedTable, spec: IndexSpec) -> dict[str, Any]:
 
 
 def lookup_index(column: str) -> str:
-    """The name of the index that serves look-ups by a column."""
+    """The name of the lookup index of a column."""
     return IndexSpec(column, "BTREE").name
 
 
 def vector_index(column: str) -> str:
-    """The name of the index over the vectors of a column."""
+    """The name of the vector index of a column."""
     return IndexSpec(column, VECTOR_INDEX).name
 
 
 def stage_drop_indexes(
     table: PinnedTable, names: Collection[str], properties: Mapping[str, str]
 ) -> StagedWrite | None:
-    """Remove the indexes of these names; None when there are none."""
+    """Stage the removal of indexes; None when there are none of these names."""
     stored = stored_indexes(table)
     segments = [part.segment for name in names for part in stored.get(name, ())]
     if not segments:
@@ -202,18 +202,18 @@ def stage_drop_indexes(
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPart:
-    """One stored part of an index."""
+class StoredSegment:
+    """One stored segment of an index."""
 
-    segment: Any  # in the form that a transaction removes it by
+    segment: Any  # in the form that a transaction removes
     kind: str
     live: frozenset[int]  # the fragments of this version that it covers
     size: int
 
 
-def stored_indexes(table: PinnedTable) -> dict[str, list[StoredPart]]:
-    """The parts of every index of this version, by the name of the index."""
-    found: dict[str, list[StoredPart]] = {}
+def stored_indexes(table: PinnedTable) -> dict[str, list[StoredSegment]]:
+    """The segments of every index of this version, by the name of the index."""
+    found: dict[str, list[StoredSegment]] = {}
     with translated(f"looking at the indexes of {table.ref.path}"):
         for index in table.dataset.describe_indices():
             for part in index.segments:
@@ -226,7 +226,7 @@ def stored_indexes(table: PinnedTable) -> dict[str, list[StoredPart]]:
                     index_version=part.index_version,
                 )
                 live = frozenset(int(f) for f in part.fragment_ids if int(f) in table.fragments)
-                stored = StoredPart(segment, index.index_type, live, part.size_bytes or 0)
+                stored = StoredSegment(segment, index.index_type, live, part.size_bytes or 0)
                 found.setdefault(index.name, []).append(stored)
     return found
 

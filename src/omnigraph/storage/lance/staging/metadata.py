@@ -1,7 +1,7 @@
-"""Staged changes of what a table says about itself: metadata of its schema and of its columns.
+"""Staged changes of schema and column metadata.
 
-No row and no file changes. Two such changes of one key exclude each other, changes of rows do not:
-whoever is refused looks at what the other one wrote.
+No row and no data file changes. Two changes of one key conflict, changes of rows do not: a refused
+caller reads what the other one wrote.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Rewriting a fork so that it needs nothing of the table it came from, nor any dropped column.
+"""Rewrites a fork so that it shares no file with its source table and has no dropped column.
 
-Every file is written anew below the fork, rows in their order, under the row ids and stamps they
-have. Afterwards everything else of the table can be deleted without anybody missing it. Works only
-on forks that nobody refers to yet.
+Every file is rewritten below the fork, with row order, row ids and version stamps unchanged.
+Afterwards the rest of the table can be deleted. Only for forks that nothing refers to yet.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ BLOB_ROWS: Final = 64
 def rewrite_fork(
     store: TableStore, table: PinnedTable, properties: Mapping[str, str]
 ) -> PinnedTable:
-    """The fork with files of its own only, without indexes, which upkeep builds again."""
+    """The fork with its own files only, and without indexes, which upkeep rebuilds."""
     dropped = stage_drop_indexes(table, stored_indexes(table), properties)
     if dropped is not None:
         table = commit_unpublished(store, dropped)
-    # First what has deleted rows: only Lance can tell the stamps of those that are left.
+    # Fragments with deleted rows first: only Lance can compute the stamps of the remaining rows.
     compacted = stage_pieces(table, drop_deleted(table), properties)
     if compacted is not None:
         table = commit_unpublished(store, compacted)
@@ -42,7 +41,7 @@ def rewrite_fork(
 
 
 def _copied(table: PinnedTable, fragment: Any) -> Piece:
-    """One fragment without deleted rows, written again as it is."""
+    """A copy of one fragment, which has no deleted rows."""
     names = table.dataset.schema.names
     with translated(f"rewriting {table.ref.path}"):
         (written,) = write_batches(table, _rows(table, fragment.id), names)
@@ -56,7 +55,7 @@ def _copied(table: PinnedTable, fragment: Any) -> Piece:
 
 
 def _rows(table: PinnedTable, fragment_id: int) -> Iterator[pa.Table]:
-    """The rows of a fragment some at a time, with blobs as values that can be written."""
+    """The rows of a fragment in batches, with blobs as values."""
     schema = table.dataset.schema
     fragment = table.dataset.get_fragment(fragment_id)
     size = BLOB_ROWS if any(is_blob_type(field.type) for field in schema) else BATCH_ROWS

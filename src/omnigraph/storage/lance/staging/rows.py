@@ -1,18 +1,19 @@
 """Staged writes: files and a prepared transaction, never a new version.
 
 Each function takes a ``PinnedTable`` and returns a ``StagedWrite`` for ``TableStore.commit``. The
-transactions are built by hand, because Lance's own builders either commit at once or lose the
-protection against concurrent writers when staged. All of them are *strict*: they name every
+transactions are built directly, because Lance's own builders either commit at once or do not detect
+concurrent writers when staged. All of them are *strict*: they name every
 fragment of the pinned version, so that any other write in between is a conflict.
 
-* rows added, replaced or removed: a widened ``Update``; a replaced row is one row that leaves and
-  one that comes, under a new row id, because Lance looks through the row ids of the whole table
-  for the history of rows that keep theirs;
-* rows added to an empty table: ``Merge``, because an ``Update`` that names no fragment is rebased;
+* rows added, replaced or removed: an ``Update`` that lists every fragment; a replaced row is a
+deletion
+  and an insertion under a new row id, because Lance searches the row ids of the whole table for the
+  history of rows that keep theirs;
+* rows added to an empty table: ``Merge``, because an ``Update`` that lists no fragment is rebased;
 * the whole table replaced: ``Overwrite``.
 
 Index creation, compaction and restore are *not* refused by Lance in every case;
-``TableStore.commit`` checks where they landed.
+``TableStore.commit`` checks the version they committed.
 """
 
 from __future__ import annotations
@@ -34,11 +35,10 @@ from omnigraph.storage.lance.fingerprints import Fingerprints, fingerprints
 from omnigraph.storage.lance.lookup import Located, locate
 from omnigraph.storage.lance.row_addresses import addresses
 from omnigraph.storage.lance.row_delta import rows_at
-from omnigraph.storage.lance.tables import ROW_ID, PinnedTable, StagedWrite
+from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, ROW_ID, PinnedTable, StagedWrite
 
 HIDDEN_BLOB_BYTES_MAX = 64 << 20
-"""Bytes of dropped blobs that one write carries along: they are held in memory for it."""
-FRAGMENT_SHIFT = 32
+"""Bytes of dropped blobs that one write copies: they are held in memory."""
 _OFFSET_MASK = 0xFFFF_FFFF
 
 
@@ -52,7 +52,7 @@ def stage_insert(
 ) -> StagedWrite:
     """Add rows whose ids must all be new, in the table and among themselves.
 
-    ``known_new`` says that the caller has looked already, at this very version.
+    ``known_new``: the caller has checked that at this version.
     """
     _require_distinct(rows, type_key)
     present = None if known_new else locate(table, rows["id"])
@@ -96,9 +96,9 @@ def stage_change(
     *,
     type_key: str,
 ) -> StagedWrite:
-    """Upsert some rows and delete others, as one step: what a merge of branches needs.
+    """Upsert some rows and delete others in one commit, as a merge of branches needs it.
 
-    An id that is both written and deleted is written: one row leaves and one comes.
+    An id that is both written and deleted is replaced.
     """
     _require_distinct(rows, type_key)
     deleted = as_array(deleted_ids)
@@ -113,7 +113,7 @@ def stage_change(
     )
 
 
-def stage_known(
+def stage_by_row_ids(
     table: PinnedTable,
     rows: pa.Table | None,
     row_ids: pa.Array,
@@ -123,10 +123,10 @@ def stage_known(
     type_key: str,
     removed_ids: pa.Array | None = None,
 ) -> StagedWrite:
-    """The same by row ids, for callers that know them: nothing is looked up by id.
+    """``stage_change`` by row ids, without lookups by id.
 
-    ``row_ids`` says for each row which stored row it replaces (null: it is new); ``removed`` are
-    row ids that go away, and ``removed_ids`` the ids of those rows, where they are known.
+    ``row_ids`` holds the stored row that each row replaces (null: it is new); ``removed`` are row
+    ids to delete, and ``removed_ids`` the ids of those rows, where known.
     """
     if rows is not None:
         _require_distinct(rows, type_key)
@@ -143,7 +143,7 @@ def stage_known(
 def stage_overwrite(
     table: PinnedTable, rows: pa.Table, properties: Mapping[str, str], *, type_key: str
 ) -> StagedWrite:
-    """Replace everything, also by nothing. Row ids start anew and indexes are dropped."""
+    """Replace all rows, possibly by none. Row ids restart and indexes are dropped."""
     _require_distinct(rows, type_key)
     fragments = write_rows(table, rows) if rows.num_rows else []
     return stage_replacement(table, fragments, rows.num_rows, properties)
@@ -152,7 +152,7 @@ def stage_overwrite(
 def stage_replacement(
     table: PinnedTable, fragments: Sequence[Any], rows: int, properties: Mapping[str, str]
 ) -> StagedWrite:
-    """Replace everything by fragments that were written before, here or elsewhere."""
+    """Replace all rows by fragments that were written before, in this process or on executors."""
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, list(fragments))
     return StagedWrite(
         table.ref,
@@ -167,7 +167,7 @@ def stage_replacement(
 def stage_restore(
     table: PinnedTable, version: int, rows_after: int, properties: Mapping[str, str]
 ) -> StagedWrite:
-    """Bring the content of an older version back as a new one. Lance never refuses this."""
+    """Restore the content of an older version as a new one. Lance never refuses this."""
     return StagedWrite(
         table.ref,
         Transaction(
@@ -180,7 +180,7 @@ def stage_restore(
     )
 
 
-# -- inside ---------------------------------------------------------------------------------------
+# -- internals -------------------------------------------------------------------------------------
 
 
 def _stage(
@@ -226,7 +226,7 @@ def stage_fragments(
     rows_deleted: int = 0,
     removed: Fingerprints = None,
 ) -> StagedWrite:
-    """One strict transaction out of fragments that were written before, here or elsewhere.
+    """One strict transaction of fragments that were written before, here or on executors.
 
     ``changed`` are stored fragments with rows marked deleted, ``gone`` those left without any.
     """
@@ -238,7 +238,7 @@ def stage_fragments(
             removed_fragment_ids=list(gone),
             updated_fragments=list(current.values()),
             new_fragments=list(new),
-            # No index may claim to cover rows that were written again: to it they are new ones.
+            # No index covers rewritten rows: for an index they are new.
             fields_for_preserving_frag_bitmap=[f.id() for f in table.dataset.lance_schema.fields()],
         )
     else:
@@ -258,7 +258,7 @@ def stage_fragments(
 def delete_addresses(
     table: PinnedTable, addresses: Sequence[np.ndarray[Any, Any]]
 ) -> tuple[dict[int, Any], list[int]]:
-    """The fragments that hold rows at these addresses, without them, and the ids of empty ones."""
+    """The fragments without the rows at these addresses, and the ids of those left empty."""
     changed: dict[int, Any] = {}
     gone: list[int] = []
     if not addresses:
@@ -285,7 +285,7 @@ def write_rows(table: PinnedTable, rows: pa.Table) -> list[Any]:
 def write_batches(
     table: PinnedTable, batches: Iterable[pa.Table], names: Collection[str]
 ) -> list[Any]:
-    """The same for more rows than are held at once; ``names`` are the columns they have."""
+    """``write_rows`` for batches; ``names`` are the columns they have."""
     schema = _written_schema(table, names)
     parts = (b for rows in batches for b in rows.select(schema.names).cast(schema).to_batches())
     return _write(table, pa.RecordBatchReader.from_batches(schema, parts), schema)
@@ -299,22 +299,22 @@ def _write(table: PinnedTable, rows: Any, schema: pa.Schema) -> list[Any]:
                 table.dataset,
                 mode="append",
                 schema=schema,
-                # Which references are allowed was decided before; here they are only written.
+                # The policy for references was applied before.
                 allow_external_blob_outside_bases=True,
             )
         )
 
 
 def _written_schema(table: PinnedTable, names: Collection[str]) -> pa.Schema:
-    """The columns that rows are written with: the table's, and what they have of hidden ones."""
+    """The columns to write: the table's, and the hidden ones that the rows have."""
     given = [field for field in table.hidden if field.name in names]
     return pa.schema([*table.schema, *given], metadata=table.schema.metadata)
 
 
 def with_hidden(table: PinnedTable, rows: pa.Table, replaced: np.ndarray[Any, Any]) -> pa.Table:
-    """Replacing rows with what the replaced ones, at these addresses, hold in hidden columns.
+    """Rows extended by the hidden columns of the rows they replace, at these addresses.
 
-    It may come back. Hidden blobs travel only while they are few: nobody asked for them.
+    A dropped property may be restored. Hidden blobs are copied only up to a size limit.
     """
     if not table.hidden or not len(replaced):
         return rows
@@ -342,13 +342,13 @@ def stage_maintenance(
     operation: Any,
     properties: Mapping[str, str],
 ) -> StagedWrite:
-    """A step that changes how rows are kept, not which rows there are."""
+    """Stage a commit that changes the storage of rows, not the rows."""
     made = transaction(table.ref.version, operation, transaction_properties=dict(properties))
     return StagedWrite(table.ref, made, kind, rows_after=table.rows)
 
 
 def _require_distinct(rows: pa.Table, type_key: str) -> None:
-    """Lance inserts duplicates of one batch silently: refuse them before anything is written."""
+    """Refuse duplicate ids within a batch, which Lance would insert silently."""
     if pc.count_distinct(rows["id"]).as_py() == rows.num_rows:
         return
     counts = rows.group_by("id").aggregate([("id", "count")])
@@ -357,7 +357,7 @@ def _require_distinct(rows: pa.Table, type_key: str) -> None:
 
 
 def _known(table: PinnedTable, row_ids: pa.Array, ids: Any = None) -> Located | None:
-    """Rows whose row ids are known, at the addresses they have at this version."""
+    """The addresses of these row ids at this version."""
     if not len(row_ids):
         return None
     return Located(ids, row_ids.to_numpy(), addresses(table, row_ids))

@@ -1,0 +1,25 @@
+"""What the commands that copy a graph share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from omnigraph import CopyReport
+from omnigraph.cli.output import CommandResult
+from omnigraph.cli.units import size_text
+
+TargetArgument = Annotated[
+    str, typer.Argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")
+]
+
+
+def copied(uri: str, report: CopyReport) -> CommandResult:
+    """A finished copy as text and as data."""
+    lines = [
+        f"{report.uri} holds commit {report.commit_id} and {report.branches} branches",
+        f"copied {report.files} files, {size_text(report.bytes)}; "
+        f"{report.files_there} files, {size_text(report.bytes_there)}, were there",
+    ]
+    return CommandResult({"uri": uri, **report.to_json()}, lines)

@@ -1,0 +1,112 @@
+"""Opening and creating graphs: the one place that chooses a backend, and loads it when needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from omnigraph.errors import InvalidInput
+from omnigraph.graph.graph import Graph
+from omnigraph.model import arguments
+from omnigraph.settings import Durability, Settings
+
+
+def init(
+    uri: str | os.PathLike[str],
+    schema: str,
+    *,
+    actor: str | None = None,
+    durability: Durability | None = None,
+    settings: Settings | None = None,
+) -> Graph:
+    """Create a graph and open it for writing.
+
+    Args:
+        uri: Where: a local path, a ``file://`` or an ``s3://`` URI. It must hold no graph yet.
+        schema: The text of the schema (``.pg``).
+        actor: The author of the first commit; otherwise the one of the settings.
+        durability: As for ``open``.
+        settings: As for ``open``.
+
+    Returns:
+        A handle on the new graph.
+
+    Raises:
+        GraphExists: The location holds a graph already.
+        LanguageError: The schema text is wrong; every problem is listed.
+        UnsupportedLocation: No graph can be stored at the URI.
+
+    Example:
+        >>> graph = omnigraph.init("cities", "node City { name: String @key }")
+        >>> graph.branches.list()
+        ['main']
+    """
+    from omnigraph.local.backend import LocalBackend
+
+    return Graph(
+        LocalBackend.create(
+            arguments.path("uri", uri),
+            arguments.text("schema", schema),
+            actor=arguments.optional_text("actor", actor),
+            settings=_settings(settings, durability),
+        )
+    )
+
+
+def open(
+    uri: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    blob_bases: Sequence[str] = (),
+    actor: str | None = None,
+    durability: Durability | None = None,
+    settings: Settings | None = None,
+) -> Graph:
+    """Open a graph.
+
+    Opening for writing migrates an older storage format and resolves the unfinished writes of
+    processes that died.
+
+    Args:
+        uri: Where the graph is: a local path, a ``file://`` or an ``s3://`` URI.
+        read_only: Whether the handle refuses writes. Opening then changes nothing.
+        blob_bases: URIs below which blobs in written data may refer to bytes outside the graph.
+        actor: The author of commits that name none; otherwise the one of the settings.
+        durability: ``"fsync"`` acknowledges a write on a local disk when it would survive a loss
+            of power, ``"process"`` when it would survive a crash of the process. The default is
+            the one of the settings.
+        settings: Every setting of this handle; read from the environment, now, if not given.
+
+    Returns:
+        A handle. Threads may share it.
+
+    Raises:
+        GraphNotFound: There is no graph at the location.
+        UnsupportedLocation: No graph can be stored at the URI.
+
+    Example:
+        >>> sorted(omnigraph.open(graph.uri, read_only=True).branches.list())
+        ['dev', 'main']
+    """
+    from omnigraph.local.backend import LocalBackend
+
+    return Graph(
+        LocalBackend.open(
+            arguments.path("uri", uri),
+            read_only=arguments.truth("read_only", read_only),
+            blob_bases=arguments.texts("blob_bases", blob_bases),
+            actor=arguments.optional_text("actor", actor),
+            settings=_settings(settings, durability),
+        )
+    )
+
+
+def _settings(given: Settings | None, durability: Durability | None) -> Settings:
+    """The settings of a handle: those that are given, or those of the environment."""
+    if given is not None and not isinstance(given, Settings):
+        raise InvalidInput(
+            f"`settings` must be an omnigraph.Settings, not {type(given).__name__}",
+            remedy="Pass an omnigraph.Settings, or None to read the environment.",
+        )
+    chosen = Settings.from_environment() if given is None else given
+    return chosen.with_durability(durability)

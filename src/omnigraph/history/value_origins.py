@@ -1,0 +1,211 @@
+"""Value origins: the commits that set the values of an entity, on its branch or before a merge.
+
+A merge records which commits of the merged branch did what (``catalog/history/attribution.py``). An
+older merge without that record is followed on the merged branch, while it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog.history.attribution import AttributedChange, Attribution
+from omnigraph.catalog.rows import Commit
+from omnigraph.errors import HistoryReclaimed
+from omnigraph.history.entity_revisions import EntityRevisions, Revision
+from omnigraph.history.entity_versions import EntityVersion
+from omnigraph.snapshots.entity_delta import Op
+from omnigraph.storage.lance.errors import TableNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class MergedChange:
+    """A commit of a merged branch that contributed to the change of an entity by a merge."""
+
+    commit: Commit
+    op: Op | None
+    """None where the version was cleaned up before the merge."""
+    properties: tuple[str, ...]
+    """The properties that it set, among those that the merge changed."""
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"commit": self.commit.to_json()}
+        if self.op is not None:
+            body["op"] = str(self.op)
+        return body | {"properties": list(self.properties)}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOrigins:
+    """Finds the commits that set values of one entity."""
+
+    revisions: EntityRevisions
+
+    def before(self, wanted: set[str], end: int) -> tuple[dict[str, Commit], set[str]]:
+        """The commits that set the values of these properties as of before a position.
+
+        Also the properties whose origin is lost, because versions were cleaned up.
+        """
+        found: dict[str, Commit] = {}
+        lost: set[str] = set()
+        missing = set(wanted)
+        try:
+            for revision in self.revisions.walk(end):
+                if revision.after is None:
+                    break
+                known = self._set_by(revision, missing)
+                found |= {name: commit for name, commit in known.items() if commit is not None}
+                lost |= {name for name, commit in known.items() if commit is None}
+                missing -= known.keys()
+                if not missing or revision.op is Op.INSERT:
+                    break
+        except HistoryReclaimed:
+            lost |= missing
+        return found, lost
+
+    def _set_by(self, revision: Revision, names: set[str]) -> Mapping[str, Commit | None]:
+        """The properties that a revision set, with their commits; None: cleaned up."""
+        commit = self.revisions.commit_of(revision)
+        merge = None
+        if commit.merged_parent is not None:
+            merge = self.revisions.attribution(commit.commit_id)
+        if revision.known_op is Op.UPDATE:  # only a merge recorded what it changed
+            return {} if merge is None else self._recorded(merge, names)
+        fresh = names if revision.op is Op.INSERT else names & revision.changed()
+        if not fresh or commit.merged_parent is None:
+            return dict.fromkeys(fresh, commit)
+        assert revision.after is not None
+        if merge is None:
+            followed = self._followed(commit.merged_parent, fresh, revision.after)
+            return dict.fromkeys(fresh, commit) | followed
+        return {
+            name: self._attributed(merge, name, revision, revision.after, commit) for name in fresh
+        }
+
+    # -- merges with an attribution ----------------------------------------------------------------
+
+    def _attributed(
+        self,
+        merge: Attribution,
+        name: str,
+        revision: Revision,
+        after: EntityVersion,
+        commit: Commit,
+    ) -> Commit | None:
+        """The commit that set a value brought by a merge; None if it was cleaned up."""
+        deed = self._deed(merge, name)
+        is_recorded = deed is not None and (deed.properties is not None or deed.op == Op.INSERT)
+        if not is_recorded:
+            # The merge may have taken the whole entity of the source, which had not changed this
+            # property, because the target had deleted or changed it.
+            try:
+                if self._was_in_base(merge, name, after):
+                    return self.before({name}, self._versions_at_base(merge))[0].get(name)
+            except TableNotFound:
+                if deed is None or revision.op is Op.INSERT:
+                    return None
+        return commit if deed is None else self._resolved(deed, name) or commit
+
+    def _recorded(self, merge: Attribution, names: set[str]) -> dict[str, Commit]:
+        """The properties that a merge recorded by name, with their commits."""
+        found = {}
+        for name in names:
+            deed = self._deed(merge, name)
+            if deed is not None and deed.properties is not None:
+                commit = self._resolved(deed, name)
+                if commit is not None:
+                    found[name] = commit
+        return found
+
+    def _resolved(self, deed: AttributedChange, name: str) -> Commit | None:
+        """The commit of an attributed change; through merges, the original commit."""
+        while True:
+            merge = self.revisions.attribution(deed.commit_id)
+            inner = None if merge is None else self._deed(merge, name)
+            if inner is None or inner.commit_id == deed.commit_id:
+                return self.revisions.known_commit(deed.commit_id)
+            deed = inner
+
+    def _deed(self, merge: Attribution, name: str) -> AttributedChange | None:
+        """The last of the merged commits that set a property."""
+        deeds = merge.changes_of(self.revisions.owner.incarnation, self.revisions.id)
+        return next((deed for deed in reversed(deeds) if deed.may_set(name)), None)
+
+    def _was_in_base(self, merge: Attribution, name: str, after: EntityVersion) -> bool:
+        """Whether the merge base already had a value."""
+        end = self._versions_at_base(merge)
+        seen = self.revisions.find(end - 1) if end else None
+        return seen is not None and seen.values.get(name) == after.values[name]
+
+    def _versions_at_base(self, merge: Attribution) -> int:
+        """The number of versions at the merge base."""
+        line, before = self.revisions, merge.record.before
+        version = None if before is None else line.state.timeline.version_of(before)
+        return 0 if version is None else line.track.until(version)
+
+    # -- merges without ----------------------------------------------------------------------------
+
+    def _followed(
+        self, commit_id: str, names: set[str], set_to: EntityVersion
+    ) -> dict[str, Commit]:
+        """The commits of values that a merge took from the merged branch, found there."""
+        source = self.revisions.at_commit(commit_id)
+        if source is None:
+            return {}
+        line, end = source
+        try:
+            seen = line.find(end - 1) if end else None
+        except TableNotFound:
+            return {}  # cleaned up: the merge is the oldest known commit with the value
+        if seen is None:
+            return {}
+        taken = {name for name in names if seen.values.get(name) == set_to.values[name]}
+        return ValueOrigins(line).before(taken, end)[0]
+
+
+def merged_changes(
+    revisions: EntityRevisions, commit: Commit, revision: Revision
+) -> tuple[MergedChange, ...]:
+    """The changes by commits of merged branches to an entity that a merge changed."""
+    if commit.merged_parent is None:
+        return ()
+    changed = (
+        None if revision.known_op is Op.UPDATE or revision.op is Op.DELETE else revision.changed()
+    )
+    found: dict[str, MergedChange] = {}
+    for deed, made in _deeds(revisions, commit.commit_id):
+        if deed.commit_id == commit.commit_id:
+            continue  # a resolution of the merge itself
+        names = changed if deed.properties is None else set(deed.properties)
+        shown = names if changed is None or names is None else names & changed
+        if revision.op is Op.UPDATE and changed is not None and not shown:
+            continue  # it was undone again before the merge
+        before = found.get(deed.commit_id)
+        properties = set(_named(revisions, shown or set()))
+        if before is not None:
+            properties |= set(before.properties)
+        op = None if deed.op is None else Op(deed.op)
+        found[deed.commit_id] = MergedChange(made, op, tuple(sorted(properties)))
+    newest = sorted(found.values(), key=lambda c: (c.commit.created_at_us, c.commit.commit_id))
+    return tuple(reversed(newest))
+
+
+def _deeds(revisions: EntityRevisions, merge_id: str) -> Iterator[tuple[AttributedChange, Commit]]:
+    """All recorded changes of an entity by a merge, nested merges included."""
+    merge = revisions.attribution(merge_id)
+    if merge is None:
+        return
+    for deed in merge.changes_of(revisions.owner.incarnation, revisions.id):
+        made = revisions.known_commit(deed.commit_id)
+        if made is not None:
+            yield deed, made
+        if deed.commit_id != merge_id:
+            yield from _deeds(revisions, deed.commit_id)
+
+
+def _named(revisions: EntityRevisions, ids: set[str]) -> Iterator[str]:
+    """The names of properties in the schema of the head."""
+    for column in revisions.owner.columns():
+        if (column.property_id or column.name) in ids:
+            yield revisions.owner.shown_name(column.name)

@@ -1,0 +1,65 @@
+"""Idempotency keys: rows of a branch that map a request's key to the commit it made.
+
+A key is published in the same commit as its write, and requires that the branch does not have it
+yet, so that of two equal requests one wins. A branch keeps the newest keys only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from omnigraph.catalog.branches.registry import Branch
+from omnigraph.catalog.rows import Row, RowKind
+from omnigraph.catalog.state import ManifestState
+from omnigraph.errors import IdempotencyMismatch
+from omnigraph.transaction.prepared import PreparedWrite
+
+IDEMPOTENCY_KEYS_MAX: Final = 1_000
+"""Keys kept per branch: current state stays small, and a request is repeated soon or never."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """The key that a caller gave, and the digest of the request it was given for."""
+
+    key: str
+    digest: str
+
+    def find(self, branch: Branch, state: ManifestState) -> Row | None:
+        """The row of an earlier request with this key; raises when that request was another."""
+        row = state.row(self._object_id(branch))
+        if row is not None and row.metadata["digest"] != self.digest:
+            raise IdempotencyMismatch(
+                f"the idempotency key {self.key!r} was used for a different request",
+                details={"commit_id": row.metadata["commit_id"]},
+            )
+        return row
+
+    def added_to(
+        self, write: PreparedWrite, state: ManifestState, result: Mapping[str, Any]
+    ) -> PreparedWrite:
+        """The write, which also publishes this key with its result; evicts the oldest keys."""
+        branch = write.snapshot.branch
+        row = Row(
+            self._object_id(branch),
+            RowKind.IDEMPOTENCY,
+            {"commit_id": write.operation_id, "digest": self.digest, "result": dict(result)},
+        )
+        known = sorted(
+            state.rows(RowKind.IDEMPOTENCY), key=lambda item: str(item.metadata["commit_id"])
+        )
+        evicted = known[: max(0, len(known) + 1 - IDEMPOTENCY_KEYS_MAX)]
+        return replace(
+            write,
+            put=(*write.put, row),
+            drop=(*write.drop, *(item.object_id for item in evicted)),
+            absent=(*write.absent, row.object_id),
+        )
+
+    def _object_id(self, branch: Branch) -> str:
+        """Names the branch's incarnation too: a fork does not inherit keys."""
+        text = f"{branch.incarnation}\0{self.key}"
+        return "idem:" + hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,436 @@
+"""Every setting: its default, its environment variable and what it means.
+
+A :class:`Settings` is read once, by ``omnigraph.open``, ``omnigraph.init`` or a command, and passed
+down as a value; tasks on executors get the parts they need with their own values. No other module
+reads the environment, with these exceptions:
+
+* ``storage/failpoints.py`` arms failpoints when it is imported, so that a test can stop a child
+  process anywhere, before there is a ``Settings``.
+* ``storage/__init__.py`` and ``spark/session/process_environment.py`` set variables that other
+  programs read (Lance, Java, PySpark and its workers).
+
+``docs/reference/settings.md`` is generated from this module.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal, cast, get_args
+
+from omnigraph.errors import InvalidInput
+from omnigraph.model.integers import whole_number
+
+Durability = Literal["process", "fsync"]
+"""What an acknowledged write survives on a local disk: the end of the process, or loss of power."""
+Engine = Literal["auto", "spark", "local"]
+EmbeddingProvider = Literal["openai-compatible", "openai", "gemini", "mock"]
+
+_DURABILITIES: Final[tuple[str, ...]] = get_args(Durability)
+_ENGINES: Final[tuple[str, ...]] = get_args(Engine)
+_PROVIDERS: Final[tuple[str, ...]] = get_args(EmbeddingProvider)
+_TRUE: Final = ("1", "true", "yes", "on")
+_FALSE: Final = ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentVariable:
+    """How one setting is read from the environment and described."""
+
+    names: tuple[str, ...]
+    """Environment variables; the first one that is set counts."""
+    meaning: str
+    read: Callable[[str], Any]
+    """The value of a text; None when the text is not allowed."""
+    allowed: str
+    default: str
+    """The default as the documentation shows it."""
+    empty_counts: bool = False
+    """Whether a variable that is set to nothing differs from one that is not set."""
+
+    def value(self, environment: Mapping[str, str]) -> Any:
+        """The value the environment gives; None when it gives none."""
+        for name in self.names:
+            text = environment.get(name)
+            if text is None or (not text.strip() and not self.empty_counts):
+                continue
+            value = self.read(text.strip())
+            if value is None:
+                raise InvalidInput(
+                    f"{name} is {text!r}; it must be {self.allowed}",
+                    remedy=f"Set {name} to {self.allowed}, or unset it.",
+                    details={"variable": name, "value": text, "allowed": self.allowed},
+                )
+            return value
+        return None
+
+
+def _text(
+    meaning: str,
+    *names: str,
+    default: str | None = None,
+    shown: str = "–",
+    secret: bool = False,
+    empty_counts: bool = False,
+) -> Any:
+    variable = EnvironmentVariable(names, meaning, str, "a text", shown, empty_counts)
+    return _field(variable, default, secret=secret)
+
+
+def _whole(
+    meaning: str, name: str, default: int | None, low: int, *, shown: str | None = None
+) -> Any:
+    def read(text: str) -> int | None:
+        number = whole_number(text)
+        return number if number is not None and number >= low else None
+
+    allowed = f"a whole number of at least {low}"
+    return _field(
+        EnvironmentVariable(
+            (name,), meaning, read, allowed, str(default) if shown is None else shown
+        ),
+        default,
+    )
+
+
+def _seconds(
+    meaning: str, name: str, default: float, *, least: float, allowed: str, below: float = math.inf
+) -> Any:
+    def read(text: str) -> float | None:
+        try:
+            number = float(text)
+        except ValueError:
+            return None
+        return number if least <= number < below else None
+
+    return _field(EnvironmentVariable((name,), meaning, read, allowed, f"{default:g}"), default)
+
+
+def _choice(
+    meaning: str, name: str, default: str | None, allowed: tuple[str, ...], *, shown: str = ""
+) -> Any:
+    def read(text: str) -> str | None:
+        return text if text in allowed else None
+
+    one_of = f"one of {', '.join(allowed)}"
+    return _field(
+        EnvironmentVariable((name,), meaning, read, one_of, shown or f"`{default}`"), default
+    )
+
+
+def _flag(meaning: str, name: str, default: bool | None = None) -> Any:
+    def read(text: str) -> bool | None:
+        return {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(text.lower())
+
+    shown = "–" if default is None else f"`{str(default).lower()}`"
+    return _field(EnvironmentVariable((name,), meaning, read, "true or false", shown), default)
+
+
+def _field(variable: EnvironmentVariable, default: Any, *, secret: bool = False) -> Any:
+    return field(default=default, repr=not secret, metadata={"variable": variable})
+
+
+_POSITIVE: Final = math.ulp(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """Where and how bytes are written. The credentials are those of S3."""
+
+    durability: Durability = _choice(  # noqa: RUF009 - a field
+        "what an acknowledged write survives on a local disk: `process` (the end of the process) "
+        "or `fsync` (also loss of power; slower). The argument `durability` of `open` and `init` "
+        "takes precedence",
+        "OMNIGRAPH_DURABILITY",
+        "process",
+        _DURABILITIES,
+    )
+    access_key_id: str | None = _text("the S3 access key", "AWS_ACCESS_KEY_ID")
+    secret_access_key: str | None = _text(
+        "the secret of the S3 access key", "AWS_SECRET_ACCESS_KEY", secret=True
+    )
+    session_token: str | None = _text(
+        "the token of temporary S3 credentials", "AWS_SESSION_TOKEN", secret=True
+    )
+    region: str = _text(
+        "the S3 region",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        default="us-east-1",
+        shown="`us-east-1`",
+    )
+    endpoint: str | None = _text(
+        "the URL of an S3-compatible store", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
+    )
+    allow_http: bool = _flag(
+        "whether an S3 endpoint may be unencrypted (`http://`)", "AWS_ALLOW_HTTP", False
+    )
+    force_path_style: bool | None = _flag(
+        "whether the bucket stands in the path of S3 requests (true) or in the host name (false)",
+        "AWS_S3_FORCE_PATH_STYLE",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """Times and amounts of memory that bound an operation."""
+
+    lease_s: float = _seconds(
+        "seconds without a heartbeat after which the write of a process on another host, or of one "
+        "that hangs, may be recovered by other processes",
+        "OMNIGRAPH_LEASE_SECONDS",
+        15.0,
+        least=_POSITIVE,
+        below=86_400,
+        allowed="a number of seconds above 0 and below 86400",
+    )
+    reader_grace_s: float = _seconds(
+        "seconds for which `cleanup` keeps a state after a newer one replaced it, for its readers",
+        "OMNIGRAPH_READER_GRACE_SECONDS",
+        3_600.0,
+        least=0.0,
+        below=10**9,
+        allowed="a number of seconds from 0 to 10^9",
+    )
+    load_bytes_max: int = _whole(
+        "bytes of column data that a load in process may hold in memory",
+        "OMNIGRAPH_LOAD_BYTES_MAX",
+        4 << 30,
+        0,
+        shown="4 GiB",
+    )
+    mutation_bytes_max: int = _whole(
+        "bytes that the pending rows of one mutation may hold in memory",
+        "OMNIGRAPH_MUTATION_BYTES_MAX",
+        2 << 30,
+        0,
+        shown="2 GiB",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """What is derived from tables and kept, in memory and on local disk."""
+
+    memory_bytes: int | None = _whole(
+        "bytes of memory that the read cache of a process may use",
+        "OMNIGRAPH_CACHE_BYTES",
+        None,
+        0,
+        shown="a quarter of memory",
+    )
+    directory: str | None = _text(
+        "where derived read structures (also the words of searched texts) are kept between "
+        "processes, readable by their owner only; may be deleted at any time. Empty: nothing is "
+        "kept",
+        "OMNIGRAPH_CACHE_DIR",
+        shown="`omnigraph` below `XDG_CACHE_HOME`",
+        empty_counts=True,
+    )
+    directory_bytes: int = _whole(
+        "bytes that this directory may hold",
+        "OMNIGRAPH_CACHE_DIR_BYTES",
+        10 << 30,
+        0,
+        shown="10 GiB",
+    )
+    xdg_cache_home: str | None = _text(
+        "the user's directory for caches; ignored unless it is absolute",
+        "XDG_CACHE_HOME",
+        shown="`~/.cache`",
+    )
+
+    @property
+    def root(self) -> Path:
+        """The directory of this user for what can be made again; it need not exist."""
+        if self.directory:
+            return Path(self.directory)
+        base = self.xdg_cache_home or ""
+        if not os.path.isabs(base):
+            base = os.path.join(os.path.expanduser("~"), ".cache")
+        return Path(base) / "omnigraph"
+
+    @property
+    def keeps_arrays(self) -> bool:
+        """Whether derived arrays are kept on local disk."""
+        return self.directory != ""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Bulk work on Spark."""
+
+    load_engine: Engine = _choice(  # noqa: RUF009 - a field
+        "where a load runs: `local` (in this process), `spark`, or `auto` (by the size of its "
+        "input)",
+        "OMNIGRAPH_LOAD_ENGINE",
+        "auto",
+        _ENGINES,
+    )
+    master: str | None = _text(
+        "the Spark master that bulk work runs on",
+        "OMNIGRAPH_SPARK_MASTER",
+        shown="this machine",
+    )
+    remote: str | None = _text(
+        "a Spark Connect server that bulk work runs on, instead of a master", "SPARK_REMOTE"
+    )
+    server: Literal["auto", "off"] = _choice(
+        "whether bulk work uses the warm Spark server of this machine (`omnigraph spark start`) "
+        "when it runs",
+        "OMNIGRAPH_SPARK_SERVER",
+        "auto",
+        ("auto", "off"),
+    )
+    stall_s: float = _seconds(
+        "seconds without progress after which a Spark job is cancelled",
+        "OMNIGRAPH_SPARK_STALL_SECONDS",
+        120.0,
+        least=_POSITIVE,
+        allowed="a number of seconds above 0",
+    )
+    java_home: str | None = _text(
+        "the Java installation that Spark runs on, if it is Java 17 or newer",
+        "JAVA_HOME",
+        shown="the `java` on the `PATH`, else the bundled one",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedSettings:
+    """The provider of embeddings, and how its service is called."""
+
+    provider: EmbeddingProvider | None = _choice(  # noqa: RUF009 - a field
+        "the provider of embeddings",
+        "OMNIGRAPH_EMBED_PROVIDER",
+        None,
+        _PROVIDERS,
+        shown="`openai-compatible`",
+    )
+    mock: bool = _flag(
+        "use the deterministic provider `mock`, whatever the provider is",
+        "OMNIGRAPH_EMBEDDINGS_MOCK",
+        False,
+    )
+    model: str | None = _text(
+        "the embedding model", "OMNIGRAPH_EMBED_MODEL", shown="the provider's"
+    )
+    base_url: str | None = _text(
+        "the URL of the embedding service", "OMNIGRAPH_EMBED_BASE_URL", shown="the provider's"
+    )
+    timeout_ms: int = _whole(
+        "milliseconds for one request", "OMNIGRAPH_EMBED_TIMEOUT_MS", 30_000, 1
+    )
+    deadline_ms: int = _whole(
+        "milliseconds for a request with its repetitions; 0: no limit",
+        "OMNIGRAPH_EMBED_DEADLINE_MS",
+        60_000,
+        0,
+    )
+    attempts: int = _whole(
+        "how often a request is sent at most", "OMNIGRAPH_EMBED_RETRY_ATTEMPTS", 4, 1
+    )
+    backoff_ms: int = _whole(
+        "milliseconds before the first repetition; doubled for each further one",
+        "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS",
+        200,
+        0,
+    )
+    openrouter_api_key: str | None = _text(
+        "the key of the provider `openai-compatible`", "OPENROUTER_API_KEY", secret=True
+    )
+    openai_api_key: str | None = _text(
+        "the key of the providers `openai` and `openai-compatible`", "OPENAI_API_KEY", secret=True
+    )
+    gemini_api_key: str | None = _text(
+        "the key of the provider `gemini`", "GEMINI_API_KEY", secret=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CliSettings:
+    """The command line."""
+
+    home: str | None = _text(
+        "the directory in which a configuration file is looked for (it is not read yet)",
+        "OMNIGRAPH_HOME",
+        shown="`~/.omnigraph`",
+    )
+    profile: str | None = _text(
+        "the profile to use (there are none yet: a value is an error)", "OMNIGRAPH_PROFILE"
+    )
+    debug: bool = _flag("print the traceback of a defect", "OMNIGRAPH_DEBUG", False)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a graph handle or of a command. Immutable; secrets are not in its repr."""
+
+    actor: str | None = _text(
+        "who writes, where neither the write nor `open(actor=…)` or `--as` says so: commits, tags "
+        "and branches record it",
+        "OMNIGRAPH_ACTOR",
+    )
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    embed: EmbedSettings = field(default_factory=EmbedSettings)
+    cli: CliSettings = field(default_factory=CliSettings)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """The settings of the process, or of the given variables.
+
+        Raises:
+            InvalidInput: A variable has a value that is not allowed.
+        """
+        return cast(Settings, _read(cls(), os.environ if environment is None else environment))
+
+    def with_durability(self, durability: str | None) -> Settings:
+        """These settings with another durability; None changes nothing."""
+        if durability is None:
+            return self
+        if not isinstance(durability, str) or durability not in _DURABILITIES:
+            shown = repr(durability) if isinstance(durability, str) else type(durability).__name__
+            raise InvalidInput(
+                f"durability is {shown}",
+                remedy=f"Use one of {', '.join(_DURABILITIES)}.",
+            )
+        storage = replace(self.storage, durability=cast(Durability, durability))
+        return replace(self, storage=storage)
+
+    def with_master(self, master: str | None) -> Settings:
+        """These settings with another Spark master; None changes nothing."""
+        if master is None:
+            return self
+        if not master.isprintable():
+            raise InvalidInput(f"{master!a} is not a Spark master")
+        return replace(self, spark=replace(self.spark, master=master))
+
+
+def _read(settings: Any, environment: Mapping[str, str]) -> Any:
+    """A group of settings with what the environment gives."""
+    found: dict[str, Any] = {}
+    for item in fields(settings):
+        default = getattr(settings, item.name)
+        if is_dataclass(default):
+            found[item.name] = _read(default, environment)
+        else:
+            value = item.metadata["variable"].value(environment)
+            found[item.name] = default if value is None else value
+    return type(settings)(**found)
+
+
+def described(settings: Any = None, prefix: str = "") -> Iterator[tuple[str, EnvironmentVariable]]:
+    """Every setting: its dotted name in :class:`Settings`, and how it is read."""
+    settings = Settings() if settings is None else settings
+    for item in fields(settings):
+        value = getattr(settings, item.name)
+        if is_dataclass(value):
+            yield from described(value, f"{prefix}{item.name}.")
+        else:
+            yield prefix + item.name, item.metadata["variable"]

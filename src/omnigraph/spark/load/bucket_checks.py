@@ -1,0 +1,400 @@
+"""Constraint checks over a whole load, on executors: one bucket of ids or values per task.
+
+First by id: duplicate ids, ids that exist already; in a merge also which stored rows are replaced.
+Then by value: unique tuples, ends of edges, deleted nodes with stored edges, cardinality. The rules
+and their messages are those of ``constraints``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.constraints import NULLED, Report, TypeImage
+from omnigraph.constraints.edge_checks import (
+    check_counts,
+    check_dangling_edges,
+    check_end,
+    deleted_ids,
+    ends,
+    incident,
+)
+from omnigraph.constraints.image import empty_ids, last_per_id, without
+from omnigraph.constraints.unique_checks import check_ids, check_repeated, check_taken
+from omnigraph.ingest.row_collector import in_order, places
+from omnigraph.lang.schema import SRC, EdgeCardinality, EdgeType, NodeType
+from omnigraph.spark.assign import write_assigned
+from omnigraph.spark.load.match_stored import (
+    CONTENT,
+    UpsertBucket,
+    null_positions,
+    unmatched,
+    values_lost,
+    with_content,
+)
+from omnigraph.spark.load.shuffle import BucketFiles, ShuffleWriter, read_bucket
+from omnigraph.spark.load.stage import FINAL, LoadContext, shuffle_values, without_control_columns
+from omnigraph.spark.load.stored_keys import StoredBucket, shuffle_stored_values
+from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance.arrays import as_array
+from omnigraph.storage.lance.row_addresses import ADDRESS
+from omnigraph.storage.lance.staging.rows import with_hidden, write_rows
+from omnigraph.storage.lance.tables import TableRef
+
+Order = tuple[Any, ...]
+"""Sort key of a report: violations come in the order of the evaluator in process."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTask:
+    """One bucket: the objects that hold its rows, of the input and of stored types."""
+
+    context: LoadContext
+    paths: tuple[str, ...]
+    files: Mapping[int, str]
+    lines_before: Mapping[int, int]
+    written: frozenset[str]
+    staging: bool = True
+    overridden: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    stored: Mapping[str, TableRef] = field(default_factory=dict)
+    """The versions of the tables that the load is checked against."""
+    matched: frozenset[str] = frozenset()
+    """Edge types with rows that have no id and are compared by content."""
+    replaced: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    """Addresses of stored rows that rows with ids replace."""
+
+    def report(self) -> Report:
+        return Report(self.files, self.lines_before, self.context.shown_max)
+
+
+@dataclass(slots=True)
+class MergedRows:
+    """Rows of one type that a merge wrote, and addresses of the rows they replace."""
+
+    fragments: list[Any] = field(default_factory=list)
+    addresses: np.ndarray[Any, Any] | None = None
+
+
+@dataclass(slots=True)
+class CheckedBucket:
+    """The result of one bucket.
+
+    ``overridden``: positions of rows whose id occurs again later, by type. The load fails because
+    of them; the remaining checks apply to the last row of an id.
+    """
+
+    reports: list[tuple[Order, Report]] = field(default_factory=list)
+    merged: dict[str, MergedRows] = field(default_factory=dict)
+    overridden: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    bucket_files: BucketFiles = field(default_factory=dict)
+    values_nulled: int = 0
+    edges_repeated: int = 0
+
+    def note(self, order: Order, report: Report) -> None:
+        if report:
+            self.reports.append((order, report))
+
+
+# -- by id -----------------------------------------------------------------------------------------
+
+
+def check_bucket_ids(task: CheckTask) -> CheckedBucket:
+    """Check the ids of one bucket; write deferred rows and find the rows they replace (task)."""
+    context = task.context
+    tables = read_bucket(context.objects, task.paths, ("ids/", "rows/", "stored/"))
+    checked, shuffle = CheckedBucket(), ShuffleWriter(context.buckets)
+    for key in sorted(task.written):
+        kind = "rows" if key in context.deferred else "ids"
+        owner, rows = context.schema.type(key), tables.get(f"{kind}/{key}")
+        stored = tables.get(f"stored/{key}")
+        if rows is None:
+            if stored is not None:
+                shuffle_stored_values(shuffle, owner, stored, empty_ids())
+            continue
+        if context.mode == "upsert":
+            _upsert(task, owner, rows, stored, shuffle, checked)
+            continue
+        report = task.report()
+        image = TypeImage(
+            rows,
+            replaces_all=context.mode == "overwrite",
+            must_be_new=context.mode == "append",
+            last_wins=context.mode == "merge" and not owner.key_properties,
+        )
+        known = StoredBucket({} if stored is None else {key: stored})
+        check_ids(owner, image, known, report)
+        checked.note((1, key, 0), report)
+        if stored is not None and context.mode != "overwrite":
+            shuffle_stored_values(shuffle, owner, stored, image.written_ids)
+        if key in context.deferred:
+            marked = _mark_final(rows)
+            shuffle_values(shuffle, owner, marked)
+            if task.staging and not report:
+                checked.merged[key] = _merge(task, owner, marked, stored)
+                checked.values_nulled += _lost(task, owner, marked, stored)
+            if key in task.matched and isinstance(owner, EdgeType):
+                final = with_content(owner, marked.filter(marked[FINAL])).select([CONTENT])
+                shuffle.add(f"named-content/{key}", final, final[CONTENT])
+        elif "key" in report.rules:
+            marked = _mark_final(rows)
+            checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
+        elif context.mode == "merge":
+            checked.merged[key] = MergedRows(addresses=_replaced(rows, stored))
+            checked.values_nulled += _lost(task, owner, rows, stored)
+    if shuffle.tables:
+        checked.bucket_files = shuffle.write(context.objects, f"{context.prefix}/values")
+    return checked
+
+
+def _upsert(
+    task: CheckTask,
+    owner: NodeType | EdgeType,
+    rows: pa.Table,
+    stored: pa.Table | None,
+    shuffle: ShuffleWriter,
+    checked: CheckedBucket,
+) -> None:
+    """Apply the upserted rows to the stored ones, write them and shuffle their values."""
+    context, report = task.context, task.report()
+    source = context.tables.open(task.stored[owner.key]) if owner.key in task.stored else None
+    bucket = UpsertBucket(
+        owner, source, context.target(owner.key), matches_edges=owner.key in task.matched
+    )
+    hit("task.before_files")
+    bucket.run(rows, stored, shuffle, report, staging=task.staging)
+    hit("task.after_files")
+    checked.note((0, owner.key), report)
+    written = pa.concat_tables(bucket.written)
+    shuffle_values(shuffle, owner, written)
+    if stored is not None:
+        shuffle_stored_values(shuffle, owner, stored, as_array(written["id"]))
+    addresses = np.concatenate(bucket.replaced) if bucket.replaced else None
+    checked.merged[owner.key] = MergedRows(bucket.fragments, addresses)
+
+
+def _lost(
+    task: CheckTask, owner: NodeType | EdgeType, rows: pa.Table, stored: pa.Table | None
+) -> int:
+    """How many stored values a merge sets to null."""
+    if stored is None or task.context.assigned is not None:
+        return 0
+    if FINAL in rows.column_names:
+        rows = rows.filter(rows[FINAL])
+        rows = rows.append_column(NULLED, null_positions(owner, rows))
+    if NULLED not in rows.column_names:
+        return 0
+    return values_lost(owner, rows, stored, task.context.tables.open(task.stored[owner.key]))
+
+
+# -- edges by content ------------------------------------------------------------------------------
+
+
+def match_bucket_edges(task: CheckTask) -> CheckedBucket:
+    """Compare edges without id by content (task): an upsert adds the new ones, a merge counts
+    duplicates."""
+    context = task.context
+    names = ("fresh/", "named-content/", "stored-content/")
+    tables = read_bucket(context.objects, task.paths, names)
+    checked, shuffle = CheckedBucket(), ShuffleWriter(context.buckets)
+    for key in sorted(task.matched):
+        owner, fresh = context.schema.type(key), tables.get(f"fresh/{key}")
+        if fresh is None:
+            continue
+        fresh = in_order(fresh) if context.mode == "upsert" else fresh
+        named, stored = tables.get(f"named-content/{key}"), tables.get(f"stored-content/{key}")
+        new = unmatched(fresh, named, stored, task.replaced.get(key))
+        checked.edges_repeated += fresh.num_rows - new.num_rows
+        if context.mode == "upsert" and new.num_rows:
+            shuffle_values(shuffle, owner, new)
+            if task.staging:
+                hit("task.before_files")
+                checked.merged[key] = MergedRows(
+                    write_rows(context.target(key), without_control_columns(new))
+                )
+                hit("task.after_files")
+    if shuffle.tables:
+        checked.bucket_files = shuffle.write(context.objects, f"{context.prefix}/matched")
+    return checked
+
+
+def _mark_final(rows: pa.Table) -> pa.Table:
+    """The rows with the column ``FINAL``: true for the last row of an id."""
+    numbered = rows.append_column("#at", pa.array(np.arange(rows.num_rows)))
+    mask = np.zeros(rows.num_rows, dtype=bool)
+    mask[last_per_id(numbered.select(["id", "#at"]))["#at"].to_numpy()] = True
+    return rows.append_column(FINAL, pa.array(mask))
+
+
+def _replaced(rows: pa.Table, stored: pa.Table | None) -> np.ndarray[Any, Any] | None:
+    """Addresses of the stored rows that these replace."""
+    if stored is None:
+        return None
+    found = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
+    return np.asarray(found[ADDRESS], dtype=np.uint64)
+
+
+def _merge(
+    task: CheckTask, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
+) -> MergedRows:
+    """Write the rows of a bucket; returns the files and the addresses of the replaced rows.
+
+    When only some properties are assigned, rows that no longer exist are left out.
+    """
+    context, rows = task.context, without_control_columns(marked.filter(marked[FINAL]))
+    merged, table = MergedRows(), context.target(owner.key)
+    if stored is not None:
+        stored = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
+    hit("task.before_files")
+    if stored is not None and stored.num_rows:
+        located = stored.take(pc.sort_indices(stored[ADDRESS]))
+        merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
+        if context.assigned is None:
+            rows = with_hidden(table, rows, merged.addresses)
+        else:
+            source = context.tables.open(task.stored[owner.key])
+            which = context.assigned[owner.key]
+            merged.fragments, kept = write_assigned(source, table, located, rows, which)
+            merged.addresses = merged.addresses[kept]
+    if rows.num_rows and context.assigned is None:
+        merged.fragments = write_rows(table, rows)
+    hit("task.after_files")
+    return merged
+
+
+# -- by value --------------------------------------------------------------------------------------
+
+
+def check_bucket_values(task: CheckTask) -> CheckedBucket:
+    """Check one bucket by value (task): unique tuples, ends, deleted nodes, cardinality."""
+    context = task.context
+    tables = read_bucket(context.objects, task.paths)
+    checked = CheckedBucket()
+    types = [context.schema.type(key) for key in sorted(task.written)]
+    for owner in types:
+        _check_unique(task, owner, tables, checked)
+    for owner in types:
+        if isinstance(owner, EdgeType):
+            _check_ends(task, owner, tables, checked)
+            _check_cardinality(task, owner, tables, checked)
+        elif context.mode == "overwrite":
+            _check_deleted_nodes(task, owner, tables, checked)
+    return checked
+
+
+def _check_unique(
+    task: CheckTask,
+    owner: NodeType | EdgeType,
+    tables: Mapping[str, pa.Table],
+    checked: CheckedBucket,
+) -> None:
+    for number, columns in enumerate(owner.unique):
+        rows = tables.get(f"unique/{owner.key}/{number}")
+        if rows is None:
+            continue
+        rows = in_order(_with_final(task, owner.key, rows))
+        report = task.report()
+        check_repeated(owner, columns, rows, report)
+        checked.note((1, owner.key, 1, number, 0), report)
+        stored = tables.get(f"stored-unique/{owner.key}/{number}")
+        if stored is not None:
+            final = rows.filter(_final(rows))
+            report = task.report()
+            known = StoredBucket({owner.key: stored})
+            check_taken(owner, columns, final, empty_ids(), known, report)
+            checked.note((1, owner.key, 1, number, 1), report)
+
+
+def _check_ends(
+    task: CheckTask, edge: EdgeType, tables: Mapping[str, pa.Table], checked: CheckedBucket
+) -> None:
+    stored = StoredBucket(_by_key(tables, "stored/"))
+    for number, (column, node_key) in enumerate(ends(edge)):
+        rows = tables.get(f"ends/{edge.key}/{column}")
+        if rows is not None:
+            report = task.report()
+            rows = in_order(_with_final(task, edge.key, rows))
+            rows = rows.filter(_final(rows))
+            if "id" not in rows.column_names:
+                rows = rows.append_column("id", _nulls(rows.num_rows))
+            nodes = _nodes(task, node_key, tables)
+            check_end(edge, column, node_key, rows, nodes, stored, report)
+            checked.note((2, edge.key, number), report)
+
+
+def _check_deleted_nodes(
+    task: CheckTask, node: NodeType, tables: Mapping[str, pa.Table], checked: CheckedBucket
+) -> None:
+    """Stored edges of types that the load does not write and whose node it deletes."""
+    stored = StoredBucket(_by_key(tables, "stored/"))
+    gone = deleted_ids(_nodes(task, node.key, tables), node.key, stored)
+    if not len(gone):
+        return
+    for number, (edge, column) in enumerate(incident(task.context.schema, node.key)):
+        found = tables.get(f"stored-ends/{edge.key}/{column}")
+        if found is not None:
+            report = task.report()
+            known = StoredBucket({edge.key: found})
+            check_dangling_edges(edge, column, node.key, gone, TypeImage(), known, report)
+            checked.note((3, node.key, number), report)
+
+
+def _check_cardinality(
+    task: CheckTask, edge: EdgeType, tables: Mapping[str, pa.Table], checked: CheckedBucket
+) -> None:
+    if edge.cardinality == EdgeCardinality():
+        return
+    written = empty_ids()
+    if f"ends/{edge.key}/{SRC}" in tables:
+        rows = _with_final(task, edge.key, tables[f"ends/{edge.key}/{SRC}"])
+        written = as_array(rows.filter(_final(rows))[SRC])
+    vacated = _column(tables, f"vacated/{edge.key}", SRC)
+    key = f"node:{edge.source}"
+    touched = pa.concat_arrays([written, vacated]).unique()
+    if key in task.written and task.context.mode == "overwrite":
+        stored = StoredBucket(_by_key(tables, "stored/"))
+        touched = without(touched, deleted_ids(_nodes(task, key, tables), key, stored))
+    report = task.report()
+    stays = _column(tables, f"stored-src/{edge.key}", SRC)
+    check_counts(edge, touched, (written, stays), report)
+    checked.note((4, edge.key), report)
+
+
+def _nodes(task: CheckTask, key: str, tables: Mapping[str, pa.Table]) -> TypeImage:
+    """The written ids of a node type in this bucket."""
+    rows = tables.get(f"ids/{key}")
+    if rows is None:
+        rows = pa.table({"id": empty_ids()})
+    replaces = key in task.written and task.context.mode == "overwrite"
+    return TypeImage(rows, replaces_all=replaces)
+
+
+def _by_key(tables: Mapping[str, pa.Table], prefix: str) -> dict[str, pa.Table]:
+    return {n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)}
+
+
+def _column(tables: Mapping[str, pa.Table], name: str, column: str) -> pa.Array:
+    found = tables.get(name)
+    return empty_ids() if found is None else as_array(found[column])
+
+
+def _with_final(task: CheckTask, key: str, rows: pa.Table) -> pa.Table:
+    """The rows with the column ``FINAL``, if some rows of the type are overridden."""
+    if key not in task.overridden or FINAL in rows.column_names:
+        return rows
+    return rows.append_column(FINAL, pa.array(~np.isin(places(rows), task.overridden[key])))
+
+
+def _final(rows: pa.Table) -> Any:
+    """A mask of the final rows; rows without the column ``FINAL`` are final."""
+    if FINAL not in rows.column_names:
+        return pa.repeat(True, rows.num_rows)
+    return pc.fill_null(rows[FINAL], True)
+
+
+def _nulls(count: int) -> pa.Array:
+    return pa.nulls(count, pa.string())
