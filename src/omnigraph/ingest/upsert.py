@@ -8,7 +8,7 @@ if there is one. Pure functions over Arrow tables and one pinned table, used by 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,9 @@ from omnigraph.prepare.entity_rows import replace_at, with_defaults
 from omnigraph.snapshots.equality import same_stored
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
-from omnigraph.storage.lance.lookup import locate, value_filter
+from omnigraph.storage.lance.lookup import locate, lookup_filter
 from omnigraph.storage.lance.row_delta import gather
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
-
-LOOKUP_SHARE: Final = 64
-"""Edges are looked up by their sources where there is at most one source in so many stored edges;
-otherwise a scan of all stored ends is cheaper."""
 
 if TYPE_CHECKING:
     Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -210,14 +206,13 @@ def _stored_between(
     """The stored edges whose ends are one of the pairs."""
     if not table.rows or not len(pairs.codes):
         return None
-    few = len(pairs.sources) * LOOKUP_SHARE <= table.rows
     names = ["id", SRC, DST] if len(superseded) else [SRC, DST]
-    condition = value_filter(SRC, pairs.sources) if few else None
+    condition = lookup_filter(table, SRC, pairs.sources)
     found = table.scan(names, condition, with_row_id=True)
     if len(superseded):
         found = found.filter(pc.invert(pc.is_in(found["id"], value_set=superseded)))
     codes = pairs.codes_of(found)
-    return _Candidates(codes, found).chosen(pairs.holds(codes))
+    return _Candidates(codes, found.select([ROW_ID])).chosen(pairs.holds(codes))
 
 
 def _properties(edge: EdgeType, table: PinnedTable, rows: pa.Table) -> pa.Table:
@@ -244,7 +239,7 @@ def replaced_rows(owner: NodeType | EdgeType, rows: pa.Table, table: PinnedTable
     """Find stored rows by id, and count their values where the merged row has null."""
     names = [name for name in owner.properties if rows[name].null_count]
     ids = as_array(rows["id"])
-    found = table.validity(names, value_filter("id", ids))
+    found = table.validity(names, lookup_filter(table, "id", ids))
     at = pc.index_in(ids, value_set=as_array(found["id"]))
     lost = 0
     for name in names:

@@ -37,7 +37,7 @@ from omnigraph.prepare.stored_entities import StoredSnapshot
 from omnigraph.snapshots.equality import same_stored
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
-from omnigraph.storage.lance.lookup import value_filter
+from omnigraph.storage.lance.lookup import lookup_filter
 from omnigraph.storage.lance.tables import ROW_ID
 
 Verb = Literal["insert", "upsert", "replace", "update", "delete"]
@@ -197,7 +197,7 @@ class Replay:
             return []
         wanted = pa.array(list(values), pa.string())
         has_ends = key.startswith("edge:")
-        condition = value_filter(column, wanted)
+        condition = lookup_filter(table, column, wanted)
         columns = ["id", *(END_COLUMNS if has_ends else ())]
         found = table.scan(columns, condition, with_row_id=True)
         if condition is None:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
-from omnigraph.storage.lance.lookup import value_filter
+from omnigraph.storage.lance.lookup import lookup_filter
 from omnigraph.storage.lance.tables import PinnedTable
 
 
@@ -32,9 +32,10 @@ class StoredSnapshot:
     def matching(self, key: str, column: str, values: pa.Array, columns: Sequence[str]) -> pa.Table:
         """Rows with one of these values: few values by a filter that can use an index, many by a
         scan."""
-        condition = value_filter(column, values)
+        table = self.table(key)
+        condition = lookup_filter(table, column, values)
         wanted = list(dict.fromkeys((*columns, column)))
-        found = self.table(key).scan(wanted, condition)
+        found = table.scan(wanted, condition)
         if condition is None:
             given = found[column]
             if pa.types.is_floating(values.type):  # both zeros are one value

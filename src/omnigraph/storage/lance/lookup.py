@@ -13,6 +13,8 @@ from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.tables import PinnedTable
 
 ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
+LOOKUP_ALWAYS_MAX = 16  # so few values are looked up by index, however small the table is
+LOOKUP_SHARE = 64  # above that, an index look-up pays for one value in so many stored rows
 _UNREADABLE = -(2**63)  # the one integer that columns hold and SQL text cannot express
 
 
@@ -32,7 +34,7 @@ def locate(table: PinnedTable, ids: pa.ChunkedArray | pa.Array) -> Located:
     """Find the stored rows of these ids (those that exist)."""
     if len(ids) == 0 or table.rows == 0:
         return _located(table.schema.field("id").type)
-    condition = membership("id", ids)
+    condition = lookup_filter(table, "id", as_array(ids))
     found = table.scan(["id"], condition, with_row_id=True, with_row_address=True)
     if condition is None:
         found = found.filter(pc.is_in(found["id"], value_set=as_array(ids)))
@@ -56,6 +58,13 @@ def value_filter(column: str, values: pa.Array) -> str | None:
     if None in members:
         return None
     return f"`{column}` IN ({', '.join(map(str, members))})"
+
+
+def lookup_filter(table: PinnedTable, column: str, values: pa.Array) -> str | None:
+    """``value_filter`` where it is cheaper than a scan of the column; None otherwise."""
+    if len(values) > LOOKUP_ALWAYS_MAX and len(values) * LOOKUP_SHARE > table.rows:
+        return None
+    return value_filter(column, values)
 
 
 def _located(id_type: pa.DataType) -> Located:
