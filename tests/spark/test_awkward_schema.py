@@ -24,8 +24,8 @@ from tests.awkward.names import (
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.bulk.export import FORMATS
 from omnigraph.ingest.load import MODES
-from omnigraph.spark.export import FORMATS
 from omnigraph.spark.source.data_source import register
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from tests.spark.outcomes import content
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.bulk.export import FORMATS
 from omnigraph.errors import AlreadyExists, InvalidData, InvalidInput
-from omnigraph.spark.export import FORMATS
 from omnigraph.spark.source.data_source import register
 
 if TYPE_CHECKING:

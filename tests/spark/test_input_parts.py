@@ -14,8 +14,8 @@ from tests.spark.outcomes import content, outcome, two_graphs
 from tests.support.inline_tasks import bulk_graph
 
 from omnigraph import Graph
+from omnigraph.bulk.load.driver import Sizes
 from omnigraph.errors import InvalidData, InvalidInput, NotAvailable
-from omnigraph.spark.load.driver import Sizes
 
 STORED = b'{"type":"Person","data":{"name":"p0"}}'
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.bulk.assign import AssignedProperties, PropertyAssignment
+from omnigraph.bulk.load.input_parts import InputPart
+from omnigraph.bulk.load.partitions import to_ipc
 from omnigraph.ingest.load import LoadMode
 from omnigraph.model.requests import CommitOptions
-from omnigraph.spark.assign import AssignedProperties, PropertyAssignment
-from omnigraph.spark.load.input_parts import InputPart
-from omnigraph.spark.load.partitions import to_ipc
 from omnigraph.storage.lance.staging.compaction_tiers import SMALL_FRAGMENTS_MAX
 from tests.support.crash_kinds import Target, WriterKind, writer_kind
 from tests.support.inline_tasks import InlineTasks, bulk_graph

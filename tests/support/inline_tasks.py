@@ -12,6 +12,9 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from omnigraph import Graph
+from omnigraph.bulk.load.driver import BulkLoad, Sizes
+from omnigraph.bulk.quarantine import QuarantiningLoad
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.ingest.load import LoadSpec
 from omnigraph.local.backend import LocalBackend
@@ -20,10 +23,7 @@ from omnigraph.local.writes import LocalWrites
 from omnigraph.merge.engine import ChooseEngine
 from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.prepare.committer import Attempt
-from omnigraph.spark.load.driver import Sizes, SparkLoad
 from omnigraph.spark.merge import SparkMerge
-from omnigraph.spark.quarantine import QuarantiningLoad
-from omnigraph.spark.tasks import Tasks
 from tests.support.internals import context_of
 
 Spec = TypeVar("Spec")
@@ -70,7 +70,7 @@ def bulk_graph(graph: Graph, tasks: Tasks | None = None, sizes: Sizes = SMALL) -
         for_new_branch: bool,
     ) -> Any:
         opened = partial(
-            SparkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch, sizes=sizes
+            BulkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch, sizes=sizes
         )
         if spec.quarantine is None:
             return opened()

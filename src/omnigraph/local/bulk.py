@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any, cast
 
+from omnigraph.bulk.assign import PropertyAssignment
+from omnigraph.bulk.export import export_to
+from omnigraph.bulk.load.driver import BulkLoad
+from omnigraph.bulk.tasks import InProcessTasks, Tasks
 from omnigraph.catalog.rows import MAIN, Commit
 from omnigraph.embed.configured import configured_provider
 from omnigraph.errors import InvalidInput
@@ -26,14 +30,10 @@ from omnigraph.snapshots.entity_delta import State
 from omnigraph.spark import engine_choice
 from omnigraph.spark.analytics.analysis import Analysis
 from omnigraph.spark.analytics.run import AlgorithmRequest, analyze
-from omnigraph.spark.assign import PropertyAssignment
 from omnigraph.spark.embedding.backfill import Backfill, EmbedOptions, EmbedResult, is_small
 from omnigraph.spark.embedding.targets import KIND, TARGETS
-from omnigraph.spark.export import export_to
-from omnigraph.spark.load.driver import SparkLoad
 from omnigraph.spark.session.spark_session import is_on_this_machine
 from omnigraph.spark.streaming import stream_writer
-from omnigraph.spark.tasks import InProcessTasks, Tasks
 
 
 class LocalBulk:
@@ -178,7 +178,7 @@ class LocalBulk:
                     remedy="Analyse a branch, or create a branch at this commit.",
                 )
             committer = self._context.committer()
-            load = SparkLoad(
+            load = BulkLoad(
                 LoadSpec({}, "merge", columns=columns),
                 committer.begin(branch),
                 self._context.blobs,

@@ -11,6 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, get_args
 
+from omnigraph.bulk.load.dataframes import has_frames
+from omnigraph.bulk.load.driver import BulkLoad
+from omnigraph.bulk.quarantine import QuarantiningLoad
+from omnigraph.bulk.tasks import JobProgress
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput, OmnigraphError
 from omnigraph.ingest.load import Load, LoadSpec, Progress
@@ -19,13 +23,10 @@ from omnigraph.merge.engine import ChooseEngine, LocalMerge, MergeEngine
 from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.prepare.committer import Attempt
 from omnigraph.settings import Engine, Settings, StorageSettings
-from omnigraph.spark.load.dataframes import has_frames
-from omnigraph.spark.load.driver import SparkLoad
 from omnigraph.spark.merge import SparkMerge
-from omnigraph.spark.quarantine import QuarantiningLoad
 from omnigraph.spark.session.installed import is_available
 from omnigraph.spark.session.spark_session import session
-from omnigraph.spark.tasks import JobProgress, SparkTasks
+from omnigraph.spark.tasks import SparkTasks
 
 ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 
@@ -72,7 +73,7 @@ def _known(engine: str) -> str:
 def open_load(spec: LoadSpec, start: Attempt, blobs: BlobPolicy, *, for_new_branch: bool) -> Load:
     """A load on the Spark session of this process, which is started if there is none."""
     tasks = start_tasks(start.repository.settings, spec.progress)
-    opened = partial(SparkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch)
+    opened = partial(BulkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch)
     if spec.quarantine is None:
         return opened()
     return QuarantiningLoad(opened, start, spec.quarantine)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.load.partitions import fragment_groups
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput
 from omnigraph.maintenance.optimize import Rewrite
 from omnigraph.spark import engine_choice
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.load.partitions import fragment_groups
 from omnigraph.spark.session.installed import is_available
 from omnigraph.storage.lance.staging.columns import (
     ColumnChange,

@@ -14,6 +14,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from omnigraph.bulk.deletion import delete_replaced
+from omnigraph.bulk.discard import remove_files
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.intent import Intent
+from omnigraph.bulk.load.check_plan import one_report
+from omnigraph.bulk.load.partitions import from_ipc, to_ipc
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
 from omnigraph.constraints import Report
@@ -28,13 +35,6 @@ from omnigraph.merge.type_merges import TypeMerge
 from omnigraph.model.ids import new_ulid
 from omnigraph.prepare.preparer import Preparer, has_effect
 from omnigraph.snapshots.entity_delta import Side
-from omnigraph.spark.deletion import delete_replaced
-from omnigraph.spark.discard import remove_files
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.intent import Intent
-from omnigraph.spark.load.check_plan import one_report
-from omnigraph.spark.load.partitions import from_ipc, to_ipc
-from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.row_addresses import addresses
 from omnigraph.storage.lance.staging.rows import stage_fragments, with_hidden, write_rows

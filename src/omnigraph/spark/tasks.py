@@ -11,13 +11,13 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from omnigraph.bulk.tasks import JobProgress, Result, Spec
 from omnigraph.errors import OmnigraphError, SparkFailure, SparkStalled
 from omnigraph.model.ids import new_ulid
 from omnigraph.spark.session.spark_session import is_connect, parallelism
@@ -27,53 +27,6 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 0.1
 RESULT_SCHEMA: Final = "task long, result binary"
-
-Spec = TypeVar("Spec")
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class JobProgress:
-    """Progress of one Spark job."""
-
-    name: str
-    tasks: int
-    tasks_done: int
-
-
-class Tasks(Protocol):
-    """Runs tasks in any order and returns their results in the order of ``specs``.
-
-    ``light``: a single task runs on the driver, because it is smaller than a job.
-    """
-
-    @property
-    def parallelism(self) -> int: ...
-
-    def run(
-        self,
-        name: str,
-        function: Callable[[Spec], Result],
-        specs: Sequence[Spec],
-        *,
-        light: bool = False,
-    ) -> list[Result]: ...
-
-
-class InProcessTasks:
-    """Runs tasks in this process, one after the other."""
-
-    parallelism = 1
-
-    def run(
-        self,
-        name: str,
-        function: Callable[[Any], Any],
-        specs: Sequence[Any],
-        *,
-        light: bool = False,
-    ) -> list[Any]:
-        return [function(spec) for spec in specs]
 
 
 class SparkTasks:
@@ -105,9 +58,18 @@ class SparkTasks:
         if not specs or (light and len(specs) == 1):
             return [function(spec) for spec in specs]
         frame = self.spark.range(0, len(specs), 1, len(specs))
-        return self.collect(name, frame.mapInArrow(_each(function, specs), RESULT_SCHEMA))
+        return self._collect(name, frame.mapInArrow(_each(function, specs), RESULT_SCHEMA))
 
-    def collect(self, name: str, frame: DataFrame) -> list[Any]:
+    def map_partitions(
+        self,
+        name: str,
+        frame: DataFrame,
+        function: Callable[[int, Iterator[pa.RecordBatch]], Result],
+    ) -> list[Result]:
+        """The results of a function of the number and the rows of each partition of a frame."""
+        return self._collect(name, frame.mapInArrow(_each_partition(function), RESULT_SCHEMA))
+
+    def _collect(self, name: str, frame: DataFrame) -> list[Any]:
         """The results in a frame of ``RESULT_SCHEMA``, by task number."""
         with self._watched(name):
             rows = frame.collect()
@@ -227,12 +189,27 @@ def _each(
     def run_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield result_batch(number, partial(function, specs[number]))
+                yield _result_batch(number, partial(function, specs[number]))
 
     return run_tasks
 
 
-def result_batch(number: int, act: Callable[[], Any]) -> pa.RecordBatch:
+def _each_partition(
+    function: Callable[[int, Iterator[pa.RecordBatch]], Result],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow``: one result per partition."""
+
+    def run_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        running = TaskContext.get()
+        number = 0 if running is None else running.partitionId()
+        yield _result_batch(number, partial(function, number, batches))
+
+    return run_partition
+
+
+def _result_batch(number: int, act: Callable[[], Any]) -> pa.RecordBatch:
     """The result or the final error of a task, as a row of ``RESULT_SCHEMA``."""
     try:
         result = pickle.dumps((True, act()))

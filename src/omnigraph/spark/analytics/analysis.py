@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from omnigraph.bulk.assign import AssignedProperties, PropertyAssignment, require_assignable
+from omnigraph.bulk.load.input_parts import InputPart
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.rows import Commit
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import NodeType
@@ -23,10 +26,7 @@ from omnigraph.spark.analytics.network import Network, Selection
 from omnigraph.spark.analytics.result_file import save
 from omnigraph.spark.analytics.scratch import Scratch, ScratchArea
 from omnigraph.spark.analytics.sweeps import AlgorithmResult
-from omnigraph.spark.assign import AssignedProperties, PropertyAssignment, require_assignable
-from omnigraph.spark.load.input_parts import InputPart
 from omnigraph.spark.session.spark_session import session
-from omnigraph.spark.tasks import Tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

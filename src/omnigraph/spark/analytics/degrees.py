@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.spark.analytics.network import Network
 from omnigraph.spark.analytics.sweeps import AlgorithmOptions, AlgorithmResult, SweepTask, sweep
-from omnigraph.spark.tasks import Tasks
 
 COLUMNS = ("degree", "in_degree", "out_degree")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.spark.analytics.network import Network
 from omnigraph.spark.analytics.sweeps import (
     SWEEPS_MAX,
@@ -12,7 +13,6 @@ from omnigraph.spark.analytics.sweeps import (
     SweepTask,
     sweep,
 )
-from omnigraph.spark.tasks import Tasks
 
 
 def distances(tasks: Tasks, network: Network, options: AlgorithmOptions) -> AlgorithmResult:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.spark.analytics.network import Network, NetworkLinks
 from omnigraph.spark.analytics.sweeps import (
     SWEEPS_MAX,
@@ -18,7 +19,6 @@ from omnigraph.spark.analytics.sweeps import (
     SweepTask,
     sweep,
 )
-from omnigraph.spark.tasks import Tasks
 
 Vector = np.ndarray[Any, Any]
 

@@ -20,22 +20,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.repository import Repository
-from omnigraph.catalog.snapshot import SnapshotPins
-from omnigraph.constraints.edge_checks import ends
-from omnigraph.errors import InvalidInput
-from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
-from omnigraph.spark.analytics.scratch import Scratch
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.load.partitions import fragment_groups
-from omnigraph.spark.load.shuffle import (
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.load.partitions import fragment_groups
+from omnigraph.bulk.load.shuffle import (
     BUCKETS_MAX,
     BucketFiles,
     ShuffleWriter,
     bucket_paths,
     read_bucket,
 )
-from omnigraph.spark.tasks import Tasks
+from omnigraph.bulk.tasks import Tasks
+from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.snapshot import SnapshotPins
+from omnigraph.constraints.edge_checks import ends
+from omnigraph.errors import InvalidInput
+from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
+from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.tables import TableRef
 

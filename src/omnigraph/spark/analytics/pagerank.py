@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.errors import InvalidInput
 from omnigraph.spark.analytics.network import Network
 from omnigraph.spark.analytics.sweeps import AlgorithmOptions, AlgorithmResult, SweepTask, sweep
-from omnigraph.spark.tasks import Tasks
 
 WEIGHTS_MIN: Final = 1e-290
 """Smallest sum of weights at a node: below it, rank / sum is not finite."""

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from omnigraph.bulk.load.shuffle import bucket_of
+from omnigraph.bulk.tasks import InProcessTasks, Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints.edge_checks import ends
@@ -27,8 +29,6 @@ from omnigraph.spark.analytics.pagerank import pagerank
 from omnigraph.spark.analytics.scratch import ScratchArea
 from omnigraph.spark.analytics.sweeps import AlgorithmOptions, AlgorithmResult
 from omnigraph.spark.analytics.triangles import triangles
-from omnigraph.spark.load.shuffle import bucket_of
-from omnigraph.spark.tasks import InProcessTasks, Tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.intent import Intent
+from omnigraph.bulk.load.partitions import from_ipc, to_ipc
 from omnigraph.catalog.repository import Repository
 from omnigraph.model.ids import new_ulid
 from omnigraph.settings import StorageSettings
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.intent import Intent
-from omnigraph.spark.load.partitions import from_ipc, to_ipc
 from omnigraph.storage.objects.store import ObjectStore
 
 Arrays = dict[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.spark.analytics.network import Network
-from omnigraph.spark.tasks import Tasks
 
 Result = TypeVar("Result")
 Direction = Literal["out", "in", "both"]

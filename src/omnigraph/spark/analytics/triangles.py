@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.spark.analytics.network import Network
 from omnigraph.spark.analytics.sweeps import AlgorithmOptions, AlgorithmResult, SweepTask, sweep
-from omnigraph.spark.tasks import Tasks
 
 PATHS_AT_ONCE: Final = 4 << 20
 """Two-edge paths per batch: a few hundred megabytes."""

@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from omnigraph.bulk.assign import AssignedProperties, PropertyAssignment
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.intent import Intent
+from omnigraph.bulk.load.input_parts import InputPart
+from omnigraph.bulk.load.partitions import fragment_groups
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.rows import Commit
 from omnigraph.embed.provider import Provider
 from omnigraph.engine.engine import Reader
 from omnigraph.errors import EmbeddingFailure, InvalidInput
 from omnigraph.snapshots.entity_delta import State
 from omnigraph.spark.analytics.scratch import Scratch
-from omnigraph.spark.assign import AssignedProperties, PropertyAssignment
 from omnigraph.spark.embedding.embed_tasks import (
     TEXTS_PER_UNIT,
     EmbeddedUnit,
@@ -31,11 +36,6 @@ from omnigraph.spark.embedding.targets import (
     find_stale,
     find_targets,
 )
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.intent import Intent
-from omnigraph.spark.load.input_parts import InputPart
-from omnigraph.spark.load.partitions import fragment_groups
-from omnigraph.spark.tasks import Tasks
 
 ROWS_PER_SCAN: Final = 1 << 20
 BATCH_DEFAULT: Final = 64

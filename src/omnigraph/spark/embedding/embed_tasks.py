@@ -11,10 +11,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.embed.provider import Provider, checked_unit
 from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.embedding.targets import EmbedTarget, TypeTargets
-from omnigraph.spark.graph_storage import GraphStorage
 from omnigraph.storage.lance.lookup import membership
 from omnigraph.storage.lance.tables import PinnedTable, TableRef
 

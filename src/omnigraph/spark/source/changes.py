@@ -17,14 +17,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.bulk.exchange_types import spark_field, to_exchange
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.load.partitions import from_ipc, to_ipc
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.snapshots.entity_delta import ChangedRows, Op, Side, State, TypeDelta, paired_types
-from omnigraph.spark.exchange_types import spark_field, to_exchange
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.load.partitions import from_ipc, to_ipc
 from omnigraph.storage.lance.row_delta import row_pairs
 from omnigraph.storage.lance.tables import TableStore
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from omnigraph.bulk.exchange_types import spark_field, to_exchange
+from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.catalog.repository import Repository
 from omnigraph.engine.engine import Reader
 from omnigraph.errors import InvalidInput, NotAvailable, OmnigraphError, TypeNotFound
 from omnigraph.ingest.tabular import find_type
 from omnigraph.snapshots.entity_delta import State
-from omnigraph.spark.exchange_types import spark_field, to_exchange
-from omnigraph.spark.graph_storage import GraphStorage
 from omnigraph.spark.source.changes import ChangesPlan
 from omnigraph.storage.lance.tables import TableRef
 from omnigraph.storage.locations import parse_location

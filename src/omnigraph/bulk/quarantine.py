@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from omnigraph.bulk.load.driver import BulkLoad
+from omnigraph.bulk.load.input_parts import InputPart
 from omnigraph.errors import AlreadyExists, ConstraintViolation, InvalidData, KeyConflict
 from omnigraph.ingest.load import LoadResult
 from omnigraph.ingest.sources import opened
 from omnigraph.model.ids import new_ulid
 from omnigraph.prepare.committer import Attempt, Committer, WriteOptions
-from omnigraph.spark.load.driver import SparkLoad
-from omnigraph.spark.load.input_parts import InputPart
 
 RECORDS_MAX: Final = 1_000_000
 """A load with more bad records is refused."""
@@ -34,7 +34,7 @@ _Position = tuple[str, int]
 class QuarantiningLoad:
     """A load that quarantines bad records; implements ``Load``."""
 
-    def __init__(self, open_load: Callable[..., SparkLoad], start: Attempt, target: str) -> None:
+    def __init__(self, open_load: Callable[..., BulkLoad], start: Attempt, target: str) -> None:
         self._open = open_load
         self._start = start
         self._target = os.path.abspath(target)

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
+from omnigraph.bulk.load.stage import LoadContext, StagedPart, Stager
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.errors import InvalidInput
 from omnigraph.ingest.load import LoadSpec
 from omnigraph.ingest.row_collector import RowCollector
 from omnigraph.ingest.tabular import find_type, read_table
 from omnigraph.lang.schema import AcceptedSchema
-from omnigraph.spark.load.stage import LoadContext, StagedPart, Stager
-from omnigraph.spark.tasks import RESULT_SCHEMA, SparkTasks, Tasks, result_batch
 
 _NOTHING: Final[Mapping[str, Any]] = {}
+
+Staged = TypeVar("Staged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +69,37 @@ def find_frames(spec: LoadSpec, schema: AcceptedSchema) -> tuple[LoadSpec, list[
     return replace(spec, source=source), frames
 
 
+@runtime_checkable
+class FrameTasks(Protocol):
+    """A runner that also computes DataFrames: ``SparkTasks``."""
+
+    def map_partitions(
+        self,
+        name: str,
+        frame: Any,
+        function: Callable[[int, Iterator[pa.RecordBatch]], Staged],
+    ) -> list[Staged]:
+        """The results of a function of the number and the rows of each partition."""
+
+
 def stage_frame(
     tasks: Tasks, context: LoadContext, frame: InputFrame, first: int
 ) -> list[StagedPart]:
     """Stage all partitions of a frame; ``first`` is the number of the first part."""
-    assert isinstance(tasks, SparkTasks), "a DataFrame belongs to a Spark session"
-    staged = frame.data.mapInArrow(_partition(context, frame, first), RESULT_SCHEMA)
-    found: list[StagedPart] = tasks.collect(f"reading {frame.type_name}", staged)
-    return found
+    assert isinstance(tasks, FrameTasks), "a DataFrame belongs to a Spark session"
+    stage = _stage_partition(context, frame.type_name, frame.type_key, first)
+    return tasks.map_partitions(f"reading {frame.type_name}", frame.data, stage)
 
 
-def _partition(
-    context: LoadContext, frame: InputFrame, first: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    name, key = f"<{frame.type_name}>", frame.type_key  # the frame itself stays on the driver
-
-    def stage_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        running = TaskContext.get()
-        number = 0 if running is None else running.partitionId()
-        result = StagedPart(first + number, name, begins_file=number == 0)
+def _stage_partition(
+    context: LoadContext, type_name: str, key: str, first: int
+) -> Callable[[int, Iterator[pa.RecordBatch]], StagedPart]:
+    def stage(number: int, batches: Iterator[pa.RecordBatch]) -> StagedPart:
+        result = StagedPart(first + number, f"<{type_name}>", begins_file=number == 0)
         stager = Stager(context, result)
-        yield result_batch(
-            first + number,
-            lambda: stager.run(
-                lambda collector, pause: _read(context, key, collector, pause, batches)
-            ),
-        )
+        return stager.run(lambda collector, pause: _read(context, key, collector, pause, batches))
 
-    return stage_partition
+    return stage
 
 
 def _read(

@@ -16,6 +16,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from omnigraph.bulk.assign import PropertyAssignment
+from omnigraph.bulk.deletion import delete_replaced
+from omnigraph.bulk.discard import discard
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.intent import Intent
+from omnigraph.bulk.load.bloom_filter import merge_filters
+from omnigraph.bulk.load.bucket_checks import (
+    CheckedBucket,
+    CheckTask,
+    MergedRows,
+    check_bucket_ids,
+    check_bucket_values,
+    match_bucket_edges,
+)
+from omnigraph.bulk.load.check_plan import (
+    joined,
+    lines_before,
+    needs_value_checks,
+    one_report,
+    report_checks,
+    report_rows,
+    stored_projections,
+)
+from omnigraph.bulk.load.dataframes import InputFrame, find_frames, stage_frame
+from omnigraph.bulk.load.input_parts import PART_BYTES, InputPart, digest_part, find_parts
+from omnigraph.bulk.load.shuffle import BUCKETS_MAX, BucketFiles, bucket_paths
+from omnigraph.bulk.load.stage import LoadContext, StagedPart, StageTask, stage_part
+from omnigraph.bulk.load.stored_keys import shuffle_stored, stored_tasks
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
 from omnigraph.constraints import VIOLATIONS_SHOWN_MAX, Report
@@ -32,35 +61,6 @@ from omnigraph.prepare.preparer import (
     nodes_that_must_stay,
     writable,
 )
-from omnigraph.spark.assign import PropertyAssignment
-from omnigraph.spark.deletion import delete_replaced
-from omnigraph.spark.discard import discard
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.intent import Intent
-from omnigraph.spark.load.bloom_filter import merge_filters
-from omnigraph.spark.load.bucket_checks import (
-    CheckedBucket,
-    CheckTask,
-    MergedRows,
-    check_bucket_ids,
-    check_bucket_values,
-    match_bucket_edges,
-)
-from omnigraph.spark.load.check_plan import (
-    joined,
-    lines_before,
-    needs_value_checks,
-    one_report,
-    report_checks,
-    report_rows,
-    stored_projections,
-)
-from omnigraph.spark.load.dataframes import InputFrame, find_frames, stage_frame
-from omnigraph.spark.load.input_parts import PART_BYTES, InputPart, digest_part, find_parts
-from omnigraph.spark.load.shuffle import BUCKETS_MAX, BucketFiles, bucket_paths
-from omnigraph.spark.load.stage import LoadContext, StagedPart, StageTask, stage_part
-from omnigraph.spark.load.stored_keys import shuffle_stored, stored_tasks
-from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.staging.rows import stage_fragments, stage_replacement
 from omnigraph.storage.lance.tables import StagedWrite, TableRef, operation_properties
@@ -108,7 +108,7 @@ class _CheckOutcome:
     edges_repeated: int = 0
 
 
-class SparkLoad:
+class BulkLoad:
     """One load: ``read``, optionally ``check``, then ``commit``; always ``close``."""
 
     def __init__(
@@ -151,7 +151,7 @@ class SparkLoad:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def read(self) -> SparkLoad:
+    def read(self) -> BulkLoad:
         """Read and stage all input; raises the violations of single records."""
         if self._assignment is not None:
             self._parts = list(self._assignment.parts)

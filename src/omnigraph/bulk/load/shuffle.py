@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.bulk.load.partitions import from_ipc, to_ipc
 from omnigraph.model.ids import new_ulid
-from omnigraph.spark.load.partitions import from_ipc, to_ipc
 from omnigraph.storage.objects.store import ObjectStore
 
 BUCKETS_MAX: Final = 1_024

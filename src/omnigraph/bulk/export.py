@@ -20,16 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from omnigraph.bulk.exchange_types import to_exchange
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.load.partitions import fragment_groups
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import AlreadyExists, InvalidInput, NotAvailable
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.ids import new_ulid
 from omnigraph.snapshots.export import batch_rows, chosen_types, encode_rows
-from omnigraph.spark.exchange_types import to_exchange
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.load.partitions import fragment_groups
-from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.lance.tables import TableRef
 
 ExportFormat = Literal["ndjson", "parquet", "csv"]

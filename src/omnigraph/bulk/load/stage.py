@@ -17,6 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.assign import AssignedProperties
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.load.bloom_filter import BloomFilterBuilder
+from omnigraph.bulk.load.input_parts import BUFFER_BYTES, InputPart, lines_before, read_part
+from omnigraph.bulk.load.match_stored import CONTENT, null_positions, with_content
+from omnigraph.bulk.load.shuffle import BucketFiles, ShuffleWriter
 from omnigraph.constraints import FILE, LINE, NULLED, VIOLATIONS_SHOWN_MAX, Report
 from omnigraph.constraints.canonical import tuple_keys
 from omnigraph.constraints.edge_checks import ends
@@ -30,12 +36,6 @@ from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.ids import placed_ulids
 from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.prepare.entity_rows import with_defaults
-from omnigraph.spark.assign import AssignedProperties
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.load.bloom_filter import BloomFilterBuilder
-from omnigraph.spark.load.input_parts import BUFFER_BYTES, InputPart, lines_before, read_part
-from omnigraph.spark.load.match_stored import CONTENT, null_positions, with_content
-from omnigraph.spark.load.shuffle import BucketFiles, ShuffleWriter
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.staging.rows import write_rows
 from omnigraph.storage.lance.tables import PinnedTable, TableRef, TableStore

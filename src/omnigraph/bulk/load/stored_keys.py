@@ -15,14 +15,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.load.bloom_filter import BloomFilters
+from omnigraph.bulk.load.match_stored import CONTENT
+from omnigraph.bulk.load.partitions import fragment_groups
+from omnigraph.bulk.load.shuffle import BucketFiles, ShuffleWriter
+from omnigraph.bulk.load.stage import LoadContext, shuffle_tuples
 from omnigraph.constraints.edge_content import content_keys
 from omnigraph.constraints.image import empty_ids
 from omnigraph.lang.schema import SRC, EdgeType, NodeType
-from omnigraph.spark.load.bloom_filter import BloomFilters
-from omnigraph.spark.load.match_stored import CONTENT
-from omnigraph.spark.load.partitions import fragment_groups
-from omnigraph.spark.load.shuffle import BucketFiles, ShuffleWriter
-from omnigraph.spark.load.stage import LoadContext, shuffle_tuples
 from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.row_addresses import ADDRESS
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable, TableRef

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.load.input_parts import InputPart
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import NodeType
 from omnigraph.lang.syntax import did_you_mean
-from omnigraph.spark.load.input_parts import InputPart
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
 from omnigraph.storage.lance.row_addresses import ADDRESS

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.bulk.load.bucket_checks import CheckedBucket
+from omnigraph.bulk.load.match_stored import CONTENT
+from omnigraph.bulk.load.stage import StagedPart
+from omnigraph.bulk.load.stored_keys import StoredProjection
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints import Report, Violation
 from omnigraph.constraints.edge_checks import ends, incident
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.schema import SRC, AcceptedSchema, EdgeCardinality, EdgeType, NodeType
-from omnigraph.spark.load.bucket_checks import CheckedBucket
-from omnigraph.spark.load.match_stored import CONTENT
-from omnigraph.spark.load.stage import StagedPart
-from omnigraph.spark.load.stored_keys import StoredProjection
 
 _RULES: Final = ("required", "range", "check", "enum")
 

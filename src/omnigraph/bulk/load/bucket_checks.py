@@ -15,6 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.assign import write_assigned
+from omnigraph.bulk.load.match_stored import (
+    CONTENT,
+    UpsertBucket,
+    null_positions,
+    unmatched,
+    values_lost,
+    with_content,
+)
+from omnigraph.bulk.load.shuffle import BucketFiles, ShuffleWriter, read_bucket
+from omnigraph.bulk.load.stage import FINAL, LoadContext, shuffle_values, without_control_columns
+from omnigraph.bulk.load.stored_keys import StoredBucket, shuffle_stored_values
 from omnigraph.constraints import NULLED, Report, TypeImage
 from omnigraph.constraints.edge_checks import (
     check_counts,
@@ -28,18 +40,6 @@ from omnigraph.constraints.image import empty_ids, last_per_id, without
 from omnigraph.constraints.unique_checks import check_ids, check_repeated, check_taken
 from omnigraph.ingest.row_collector import in_order, places
 from omnigraph.lang.schema import SRC, EdgeCardinality, EdgeType, NodeType
-from omnigraph.spark.assign import write_assigned
-from omnigraph.spark.load.match_stored import (
-    CONTENT,
-    UpsertBucket,
-    null_positions,
-    unmatched,
-    values_lost,
-    with_content,
-)
-from omnigraph.spark.load.shuffle import BucketFiles, ShuffleWriter, read_bucket
-from omnigraph.spark.load.stage import FINAL, LoadContext, shuffle_values, without_control_columns
-from omnigraph.spark.load.stored_keys import StoredBucket, shuffle_stored_values
 from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.row_addresses import ADDRESS

@@ -10,10 +10,10 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from omnigraph.bulk.load.bucket_checks import CheckedBucket
+from omnigraph.bulk.load.stage import LoadContext, StagedPart
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import OmnigraphError
-from omnigraph.spark.load.bucket_checks import CheckedBucket
-from omnigraph.spark.load.stage import LoadContext, StagedPart
 
 log = logging.getLogger("omnigraph.spark")
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.bulk.load.shuffle import hash_of
 from omnigraph.model.ids import new_ulid
-from omnigraph.spark.load.shuffle import hash_of
 from omnigraph.storage.objects.store import ObjectStore
 
 BITS: Final = 24

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.assign import rows_at_once
+from omnigraph.bulk.load.shuffle import ShuffleWriter
 from omnigraph.constraints import FILE, LINE, NULLED, Report
 from omnigraph.constraints.edge_content import content_keys
 from omnigraph.constraints.row_checks import check_required
 from omnigraph.ingest.row_collector import in_order, nulled_column
 from omnigraph.ingest.upsert import fold_rows, overlay
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
-from omnigraph.spark.assign import rows_at_once
-from omnigraph.spark.load.shuffle import ShuffleWriter
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.row_addresses import ADDRESS
 from omnigraph.storage.lance.row_delta import ADDRESSES_MAX

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.tasks import Tasks
 from omnigraph.model.ids import new_ulid
-from omnigraph.spark.graph_storage import GraphStorage
-from omnigraph.spark.tasks import Tasks
 from omnigraph.storage.lance.staging.rows import delete_addresses
 from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, PinnedTable, TableRef
 
