@@ -33,6 +33,7 @@ NAMES = (
     "first_query",
     "concurrency",
     "social",
+    "lsqb",
     "peers",
     "spark_load",
 )
