@@ -38,21 +38,21 @@ _FALSE: Final = ("0", "false", "no", "off")
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentVariable:
-    """How one setting is read from the environment and described."""
+    """The environment variable of one setting: its names, how its text is read, and its meaning."""
 
     names: tuple[str, ...]
-    """Environment variables; the first one that is set counts."""
+    """Names of variables; the first one that is set is used."""
     meaning: str
     read: Callable[[str], Any]
-    """The value of a text; None when the text is not allowed."""
+    """Converts the text to a value; None when the text is not allowed."""
     allowed: str
     default: str
     """The default as the documentation shows it."""
     empty_counts: bool = False
-    """Whether a variable that is set to nothing differs from one that is not set."""
+    """Whether an empty variable counts as set."""
 
     def value(self, environment: Mapping[str, str]) -> Any:
-        """The value the environment gives; None when it gives none."""
+        """The value from the environment; None when no variable is set."""
         for name in self.names:
             text = environment.get(name)
             if text is None or (not text.strip() and not self.empty_counts):
@@ -176,7 +176,7 @@ class StorageSettings:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """Times and amounts of memory that bound an operation."""
+    """Limits of time and memory."""
 
     lease_s: float = _seconds(
         "seconds without a heartbeat after which the write of a process on another host, or of one "
@@ -213,7 +213,7 @@ class LimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """What is derived from tables and kept, in memory and on local disk."""
+    """Caches of data derived from tables, in memory and on local disk."""
 
     memory_bytes: int | None = _whole(
         "bytes of memory that the read cache of a process may use",
@@ -223,15 +223,14 @@ class CacheSettings:
         shown="a quarter of memory",
     )
     directory: str | None = _text(
-        "where derived read structures (also the words of searched texts) are kept between "
-        "processes, readable by their owner only; may be deleted at any time. Empty: nothing is "
-        "kept",
+        "directory of the cache of columns, adjacency and search terms that processes share; "
+        "readable by its owner only; may be deleted at any time. Empty: no cache on disk",
         "OMNIGRAPH_CACHE_DIR",
         shown="`omnigraph` below `XDG_CACHE_HOME`",
         empty_counts=True,
     )
     directory_bytes: int = _whole(
-        "bytes that this directory may hold",
+        "the maximum size of this directory in bytes",
         "OMNIGRAPH_CACHE_DIR_BYTES",
         10 << 30,
         0,
@@ -245,7 +244,7 @@ class CacheSettings:
 
     @property
     def root(self) -> Path:
-        """The directory of this user for what can be made again; it need not exist."""
+        """The cache directory of this user; it need not exist."""
         if self.directory:
             return Path(self.directory)
         base = self.xdg_cache_home or ""
@@ -255,7 +254,7 @@ class CacheSettings:
 
     @property
     def keeps_arrays(self) -> bool:
-        """Whether derived arrays are kept on local disk."""
+        """Whether derived arrays are cached on local disk."""
         return self.directory != ""
 
 
@@ -311,7 +310,7 @@ class EmbedSettings:
         shown="`openai-compatible`",
     )
     mock: bool = _flag(
-        "use the deterministic provider `mock`, whatever the provider is",
+        "use the deterministic provider `mock` instead of the configured one",
         "OMNIGRAPH_EMBEDDINGS_MOCK",
         False,
     )
@@ -322,19 +321,19 @@ class EmbedSettings:
         "the URL of the embedding service", "OMNIGRAPH_EMBED_BASE_URL", shown="the provider's"
     )
     timeout_ms: int = _whole(
-        "milliseconds for one request", "OMNIGRAPH_EMBED_TIMEOUT_MS", 30_000, 1
+        "timeout of one request in milliseconds", "OMNIGRAPH_EMBED_TIMEOUT_MS", 30_000, 1
     )
     deadline_ms: int = _whole(
-        "milliseconds for a request with its repetitions; 0: no limit",
+        "time limit of a request with its retries, in milliseconds; 0: no limit",
         "OMNIGRAPH_EMBED_DEADLINE_MS",
         60_000,
         0,
     )
     attempts: int = _whole(
-        "how often a request is sent at most", "OMNIGRAPH_EMBED_RETRY_ATTEMPTS", 4, 1
+        "the maximum number of attempts of a request", "OMNIGRAPH_EMBED_RETRY_ATTEMPTS", 4, 1
     )
     backoff_ms: int = _whole(
-        "milliseconds before the first repetition; doubled for each further one",
+        "milliseconds before the first retry; doubled for each further one",
         "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS",
         200,
         0,
@@ -370,8 +369,8 @@ class Settings:
     """All settings of a graph handle or of a command. Immutable; secrets are not in its repr."""
 
     actor: str | None = _text(
-        "who writes, where neither the write nor `open(actor=…)` or `--as` says so: commits, tags "
-        "and branches record it",
+        "the actor that commits, tags and branches record, unless the write, `open(actor=…)` or "
+        "`--as` names one",
         "OMNIGRAPH_ACTOR",
     )
     storage: StorageSettings = field(default_factory=StorageSettings)
@@ -397,7 +396,7 @@ class Settings:
         if not isinstance(durability, str) or durability not in _DURABILITIES:
             shown = repr(durability) if isinstance(durability, str) else type(durability).__name__
             raise InvalidInput(
-                f"durability is {shown}",
+                f"durability must be {' or '.join(_DURABILITIES)}, not {shown}",
                 remedy=f"Use one of {', '.join(_DURABILITIES)}.",
             )
         storage = replace(self.storage, durability=cast(Durability, durability))
@@ -408,25 +407,28 @@ class Settings:
         if master is None:
             return self
         if not master.isprintable():
-            raise InvalidInput(f"{master!a} is not a Spark master")
+            raise InvalidInput(
+                f"the Spark master {master!a} contains characters that cannot be printed",
+                remedy="Give a master such as `local[4]` or `spark://host:7077`.",
+            )
         return replace(self, spark=replace(self.spark, master=master))
 
 
 def _read(settings: Any, environment: Mapping[str, str]) -> Any:
-    """A group of settings with what the environment gives."""
-    found: dict[str, Any] = {}
+    """A group of settings, with the values that the environment sets."""
+    values: dict[str, Any] = {}
     for item in fields(settings):
         default = getattr(settings, item.name)
         if is_dataclass(default):
-            found[item.name] = _read(default, environment)
+            values[item.name] = _read(default, environment)
         else:
             value = item.metadata["variable"].value(environment)
-            found[item.name] = default if value is None else value
-    return type(settings)(**found)
+            values[item.name] = default if value is None else value
+    return type(settings)(**values)
 
 
 def described(settings: Any = None, prefix: str = "") -> Iterator[tuple[str, EnvironmentVariable]]:
-    """Every setting: its dotted name in :class:`Settings`, and how it is read."""
+    """The dotted name in :class:`Settings` and the environment variable of every setting."""
     settings = Settings() if settings is None else settings
     for item in fields(settings):
         value = getattr(settings, item.name)

@@ -184,7 +184,7 @@ def test_after_a_publish_without_a_commit_what_was_done_stays(
 ) -> None:
     done = run(*command(graph, tmp_path), at="publish.after_commit")
     assert done.returncode == 130, done.stderr
-    said = "interrupted: no commit was made; what was finished before stays"
+    said = "interrupted: no commit was made; finished steps remain"
     assert done.stderr.splitlines()[-1] == said
 
 

@@ -294,7 +294,7 @@ def a_file_of_an_index_is_cut_off(graph: Graph) -> None:
 def an_index_claims_rows_that_it_does_not_know(graph: Graph) -> None:
     def stage(table: PinnedTable) -> StagedWrite:
         some = list(table.fragments)[:1]
-        name = indexing.lookup_index("name")
+        name = indexing.IndexSpec("name", "BTREE").name
         made = table.dataset.create_index_uncommitted(
             "name", "BTREE", name=name, fragment_ids=some, replace=True
         )

@@ -13,7 +13,7 @@ from omnigraph import Graph
 from omnigraph.errors import ConstraintViolation, KeyConflict
 from omnigraph.maintenance import upkeep
 from omnigraph.storage.lance.staging import indexes as indexing
-from omnigraph.storage.lance.staging.indexes import lookup_index
+from omnigraph.storage.lance.staging.indexes import IndexSpec
 from omnigraph.storage.lance.tables import PinnedTable
 
 SCHEMA = """
@@ -21,6 +21,10 @@ node P { k: String @key  u: String? @unique  a: I32?  b: Date?  @unique(a, b) }
 edge E: P -> P { w: I32? @unique }
 """
 ROWS = 60
+
+
+def lookup_index(column: str) -> str:
+    return IndexSpec(column, "BTREE").name
 
 
 @pytest.fixture

@@ -190,7 +190,7 @@ def test_the_environment_and_a_pickled_handle_ask_for_it_too(
 
 
 def test_an_unknown_durability_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidInput, match="durability is 'disk'"):
+    with pytest.raises(InvalidInput, match="durability must be process or fsync, not 'disk'"):
         omnigraph.init(tmp_path / "g", SCHEMA, durability="disk")  # type: ignore[arg-type]
     assert not (tmp_path / "g").exists()
     monkeypatch.setenv("OMNIGRAPH_DURABILITY", "sometimes")

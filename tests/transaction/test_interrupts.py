@@ -185,7 +185,7 @@ def test_what_is_only_published_tells_too(graph: Graph, failpoint: str) -> None:
     failpoints.disarm_all()
     there = "side" in graph.branches.list()
     assert there == (failpoint == "publish.after_commit")
-    expected = "no commit was made; what was finished before stays" if there else "nothing"
+    expected = "no commit was made; finished steps remain" if there else "nothing"
     assert expected in caught.value.__notes__[0]
 
 

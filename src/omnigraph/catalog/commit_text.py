@@ -1,9 +1,8 @@
-"""Checks texts and metadata that callers give with a write: actor, message, keys, names.
+"""Checks the strings and metadata that a caller passes with a write: actor, message, keys, names.
 
-Text that is not UTF-8 (a lone surrogate, which Python makes of bytes it cannot decode) is refused:
-it could be stored and not be encoded again. NUL is refused, because tools that use C strings cut a
-text there. Everything else is stored unchanged; the command line escapes control characters when
-it prints them.
+A string with a lone surrogate is refused: it cannot be encoded as UTF-8. NUL is refused, because
+programs that use C strings cut a string there. Everything else is stored unchanged; the command
+line escapes control characters when it prints them.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from omnigraph.model.arguments import utf8_problem
 
 
 def check_text(what: str, text: Any) -> None:
-    """Raise ``InvalidInput`` for a text that cannot be stored and printed; None is accepted."""
+    """Raise ``InvalidInput`` for a string that cannot be stored; None is accepted."""
     if text is None:
         return
     if not isinstance(text, str):
         raise InvalidInput(
-            f"the {what} is {type(text).__name__}, not text", remedy=f"Give the {what} as a string."
+            f"the {what} must be a string, not {type(text).__name__}",
+            remedy=f"Give the {what} as a string.",
         )
     problem = utf8_problem(text)
     if problem is not None:
@@ -43,7 +43,7 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
         return {}
     if not isinstance(metadata, Mapping):
         raise InvalidInput(
-            f"metadata is {type(metadata).__name__}, not a mapping",
+            f"metadata must be a mapping, not {type(metadata).__name__}",
             remedy="Give names and values, such as {'run': '7'}.",
         )
     for name, value in metadata.items():
@@ -69,7 +69,7 @@ def _check_value(name: str, value: Any) -> None:
 
 
 def _check_texts(what: str, value: Any) -> None:
-    """Check every text in a JSON value."""
+    """Check every string in a JSON value."""
     if isinstance(value, str):
         check_text(what, value)
     elif isinstance(value, dict):

@@ -94,7 +94,7 @@ def create_graph(
 
 
 def _report_created(repository: Repository, commit: Commit) -> None:
-    """After an interrupt: report a graph that was created just before it."""
+    """Report to the outcome of this call that the graph exists, if an interrupt came afterwards."""
     try:
         if find_commit(repository.main.current(), commit.commit_id) is not None:
             outcome.committed(commit.commit_id)
@@ -132,7 +132,7 @@ def create_table(
 ) -> TablePin:
     """Create the empty table of a type and append its path to ``made``; nothing refers to it yet.
 
-    ``suffix`` distinguishes a second table of one lifetime, on another branch, from the first.
+    ``suffix`` distinguishes the tables of one incarnation that two branches create.
     """
     properties = operation_properties(operation_id, kind)
     columns = table_schema(entity_type)
@@ -142,7 +142,7 @@ def create_table(
             raise TableExists(f"{path} was used before")
         table = repository.tables.create(path, columns, properties)
     except (TableExists, TableNotFound):
-        # The path belongs to another lifetime, is orphaned, or is in use by a concurrent init.
+        # The path belongs to another incarnation, is orphaned, or is in use by a concurrent init.
         path = table_path(entity_type.key, f"{entity_type.incarnation}{suffix}")
         table = repository.tables.create(path, columns, properties)
     made.append(path)

@@ -62,7 +62,7 @@ def check_stamp(table: PinnedTable, uri: str) -> Stamp:
     _check_range("internal format", internal, INTERNAL_VERSION_FLOOR, INTERNAL_VERSION, uri)
     ours = _number(stored, FORMAT_VERSION_KEY, uri)
     if ours is None and internal < INTERNAL_VERSION and CURRENT in table.schema.names:
-        ours = FORMAT_VERSION  # older than the key; no other implementation has this column
+        ours = FORMAT_VERSION  # made before the key existed; only our manifests have this column
     if ours is None:
         raise FormatUnsupported(
             f"the graph at {uri} was made by another implementation (internal format {internal}; "

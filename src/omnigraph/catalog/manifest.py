@@ -123,7 +123,7 @@ class Manifest:
         before = self.warm().version
         try:
             published = self.publish(publication)
-            outcome.committed(_commit_id(publication))
+            outcome.committed(publication.commit_id)
             return published
         except OmnigraphError:
             raise
@@ -139,14 +139,10 @@ class Manifest:
                 for version in range(before + 1, now.version + 1)
             )
         except BaseException:
-            outcome.undecided(_commit_id(publication))
+            outcome.undecided(publication.commit_id)
             return
         if landed:
-            outcome.committed(_commit_id(publication))
-
-
-def _commit_id(publication: Publication) -> str | None:
-    return None if publication.commit is None else publication.commit.commit_id
+            outcome.committed(publication.commit_id)
 
 
 def _gave_up(failure: OmnigraphError) -> Contention:

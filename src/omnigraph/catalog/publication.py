@@ -22,10 +22,10 @@ class Requirements:
     """The read set of a write. Each requirement must still hold when it is published.
 
     ``tables`` covers the types written; ``delete_epochs`` the types an inserted edge points to;
-    ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the meaning
-    of all of them; ``head`` is the caller's own precondition; ``branches`` the registry of branches
-    and tags that a change of it was decided on; ``absent`` are current rows that must not
-    exist; ``kept`` is an older manifest version whose state must not be below the horizon.
+    ``insert_epochs`` the edge types that may point to a deleted node; ``schema_hash`` the schema of
+    the branch; ``head`` is the caller's own precondition; ``branches`` the registry of branches and
+    tags as the writer read it; ``absent`` are current rows that must not exist; ``kept`` is an
+    older manifest version whose state must not be below the horizon.
     """
 
     tables: Mapping[str, TableRef] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class TableChange:
     inserts: bool
     owner: str  # incarnation of the branch whose own copy of the table this is
     removed: Fingerprints = None
-    becomes: str | None = None  # the type key it has from now on, where the type is renamed
+    becomes: str | None = None  # the new type key, if the type is renamed
     digests: Digests = None
 
     def apply(self, pin: TablePin) -> TablePin:
@@ -110,6 +110,10 @@ class Publication:
     put: tuple[Row, ...] = ()
     drop: tuple[str, ...] = ()
     schema_hash: str | None = None  # set when this publication changes the schema
+
+    @property
+    def commit_id(self) -> str | None:
+        return None if self.commit is None else self.commit.commit_id
 
     def rows(self, state: ManifestState) -> PublicationRows:
         """The rows to write on top of ``state`` (whose requirements must have been checked)."""

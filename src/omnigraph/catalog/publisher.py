@@ -96,8 +96,6 @@ class Publisher:
                     return self._refused(publication, state)
                 state = fresh  # the check used a stale state: repeat it
 
-    # -- checks ----------------------------------------------------------------------------------
-
     def _check(self, publication: Publication, state: ManifestState) -> None:
         if state.row(f"abandoned:{publication.operation_id}") is not None:
             raise OwnershipLost(
@@ -108,7 +106,7 @@ class Publisher:
         publication.requirements.check(state)
 
     def _refused(self, publication: Publication, state: ManifestState) -> Published:
-        """Raise the conflict of a requirement, unless this commit itself was published already."""
+        """Raise the conflict of the unmet requirement, unless this commit was already published."""
         if publication.commit is not None:
             published = self._find_commit(state, publication.commit.commit_id)
             if published is not None:
@@ -135,11 +133,9 @@ class Publisher:
             raise OutcomeUnknown(
                 f"the response to the publish was lost ({failure.message}) and its outcome "
                 f"could not be read ({second.message})",
-                details={"commit_id": _commit_id(publication)},
+                details={"commit_id": publication.commit_id},
             ) from failure
         return None, fresh
-
-    # -- the commit --------------------------------------------------------------------------------
 
     def _attempt(self, publication: Publication, state: ManifestState) -> Published:
         rows = publication.rows(state)
@@ -229,7 +225,7 @@ def _transaction(state: ManifestState, operation: Any, publication: Publication)
 
 
 def _gave_up(publication: Publication, attempts: int, failure: OmnigraphError) -> OmnigraphError:
-    details = {"commit_id": _commit_id(publication), "attempts": attempts}
+    details = {"commit_id": publication.commit_id, "attempts": attempts}
     if isinstance(failure, AmbiguousOutcome):
         return StorageFailure(
             f"publishing failed {attempts} times and had no effect: {failure.message}",
@@ -239,10 +235,6 @@ def _gave_up(publication: Publication, attempts: int, failure: OmnigraphError) -
         f"could not publish within {PUBLISH_RETRY.deadline_s:.0f} s and {attempts} attempts",
         details=details,
     )
-
-
-def _commit_id(publication: Publication) -> str | None:
-    return None if publication.commit is None else publication.commit.commit_id
 
 
 def _commit_at(publication: Publication, state: ManifestState, version: int) -> Commit | None:

@@ -42,7 +42,7 @@ class Repository:
         clock: Clock = SYSTEM_CLOCK,
         settings: Settings | None = None,
     ) -> None:
-        """``settings`` are read from the environment where none are given."""
+        """Without ``settings``, those of the environment are read."""
         if location.scheme == "memory":
             raise UnsupportedLocation(
                 f"a graph cannot be stored in process memory ({location.uri})",
@@ -69,7 +69,7 @@ class Repository:
         clock: Clock = SYSTEM_CLOCK,
         settings: Settings | None = None,
     ) -> Repository:
-        """Open an existing graph, or raise why it cannot be opened."""
+        """Open an existing graph; the error says why a graph cannot be opened."""
         repository = cls(location, objects=objects, clock=clock, settings=settings)
         try:
             repository.manifest(MAIN_BRANCH).current()
@@ -98,8 +98,6 @@ class Repository:
             if not (first or temporary):
                 return True
         return False
-
-    # -- branches ----------------------------------------------------------------------------------
 
     @property
     def main(self) -> Manifest:
@@ -142,8 +140,6 @@ class Repository:
     def _identify(self, stamp: Stamp) -> None:
         self._graph_id = stamp.graph_id or self._graph_id
 
-    # -- snapshots ---------------------------------------------------------------------------------
-
     def snapshot(self, branch: Branch) -> SnapshotPins:
         """The newest snapshot of a branch."""
         return SnapshotPins.of(branch, self.manifest(branch).current())
@@ -173,7 +169,7 @@ class Repository:
         return SnapshotPins(branch, kept, commit.commit_id, schema_hash, pins, state.format)
 
     def _evict_purged(self, purged: PurgedVersions) -> None:
-        """Evict handles on versions that a purge of any process has rewritten."""
+        """Evict handles on versions that a purge, in any process, has rewritten."""
         if purged == self._purged:
             return
         for path in purged.tables:

@@ -3,9 +3,9 @@
 There are two sorts of rows. *Current* rows hold the present state (one head, one pin per type, the
 schemas, the branches, the marks of abandoned writes) and are replaced by later commits. *History*
 rows (one per commit, one per published version of a type, one per commit that came with a merge and
-one per merge) are only ever added. The nullable column
-``current`` is true on current rows; fragments that hold only history do not have the column at all,
-which is how a reader finds the current rows without touching history.
+one per merge) are only ever added. The nullable column ``current`` is true on current rows;
+fragments that hold only history do not have the column at all, so that a reader finds the current
+rows without reading history.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Row:
 class TablePin:
     """Where one type's rows are, as of one commit.
 
-    The epochs count the commits that deleted from, or inserted into, the type. A write that relies
-    on nothing having been deleted (an edge's endpoints) states the epoch it saw.
+    The epochs count the commits that deleted from, or inserted into, the type. A write that is
+    valid only if no such commit came in between requires the epoch that it read.
     """
 
     key: str
@@ -91,8 +91,8 @@ class TablePin:
     owner: str = MAIN  # incarnation of the branch that may write to this copy; others fork it
     delete_epoch: int = 0
     insert_epoch: int = 0
-    removed: Fingerprints = None  # of what this very version removed; kept in history only
-    digests: Digests = None  # of the files this very version added; kept in history only
+    removed: Fingerprints = None  # of the ids that this version removed; in history rows only
+    digests: Digests = None  # of the files that this version added; in history rows only
 
     def moved(
         self,
@@ -184,7 +184,7 @@ def parse_version_key(key: str) -> TableRef:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The tip of a branch. *Every* manifest commit rewrites it: that makes them one sequence."""
+    """The tip of a branch. Every manifest commit rewrites it, so concurrent commits conflict."""
 
     commit_id: str
     schema_hash: str
@@ -205,7 +205,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One graph commit. ``manifest_version`` is known once it has been read back."""
+    """One graph commit. ``manifest_version`` is None until the commit was published."""
 
     commit_id: str
     branch: str
@@ -259,7 +259,7 @@ class Commit:
         return cls(commit_id=commit_id, manifest_version=manifest_version, **data)
 
     def to_json(self) -> dict[str, Any]:
-        """The wire form: the seven compatible fields first, then ours."""
+        """The commit as JSON: the seven fields that other implementations have come first."""
         body: dict[str, Any] = {
             "graph_commit_id": self.commit_id,
             "graph_branch": None if self.branch == MAIN else self.branch,

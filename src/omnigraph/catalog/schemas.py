@@ -1,8 +1,8 @@
 """Accepted schemas as manifest rows.
 
-A row is named by the hash of the whole accepted schema, identities included: two schemas of one
-shape but with different lifetimes of their types are different rows, and an old commit keeps its
-own.
+A row is named by the hash of the whole accepted schema, including the ids of types and properties.
+A type that was dropped and added again has a new id, so the schema has another row although its
+text is the same, and an old commit keeps its own schema.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.model.lru import LruCache
 
 SCHEMAS_MAX: Final = 64
-"""Parsed schemas that a process keeps: a few graphs, each with a few versions of its schema."""
+"""Parsed schemas that a process caches: enough for a few versions of the schema of a few graphs."""
 _schemas: LruCache[str, AcceptedSchema] = LruCache(SCHEMAS_MAX)
 
 
@@ -28,7 +28,7 @@ def schema_row(schema: AcceptedSchema) -> Row:
 
 
 def schema_id(schema: AcceptedSchema) -> str:
-    """The name of a schema with all its identities."""
+    """The hash of a schema, including the ids of its types and properties."""
     canonical = json.dumps(schema.to_json(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -47,7 +47,7 @@ def load_schema(state: ManifestState, schema_hash: str) -> AcceptedSchema:
 
 
 def cached_schema(state: ManifestState, schema_hash: str) -> AcceptedSchema:
-    """The same, parsed once per process."""
+    """``load_schema``, cached by process."""
     found = _schemas.get(schema_hash)
     if found is None:
         found = load_schema(state, schema_hash)

@@ -15,7 +15,7 @@ from omnigraph.errors import TypeNotFound
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPins:
-    """What a read sees: the pins of one manifest version, its commit and its schema."""
+    """The pins of one manifest version, its commit and its schema: all that a read needs."""
 
     branch: Branch
     manifest_version: int

@@ -59,7 +59,7 @@ class ManifestState:
 
     @cached_property
     def heads(self) -> list[Head]:
-        """One, in a healthy manifest."""
+        """The head rows; an undamaged manifest has exactly one."""
         if self.lineage is not None:
             return [Head(self.lineage.head_id, self.only_schema, self.lineage.branch)]
         return [Head.from_row(row) for row in self.rows(RowKind.GRAPH_HEAD)]
@@ -90,7 +90,7 @@ class ManifestState:
 
     @property
     def horizon(self) -> int:
-        """The oldest version whose state is certainly kept; 0 when nothing was ever removed."""
+        """Cleanup may have removed states below this manifest version; 0 before any cleanup."""
         row = self.row(HORIZON)
         return 0 if row is None else int(row.metadata["version"])
 

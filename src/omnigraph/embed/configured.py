@@ -79,6 +79,6 @@ def _key(settings: EmbedSettings, kind: str, service: _Service) -> str:
     variables = list(service.keys.values())
     raise EmbeddingFailure(
         f"the embedding provider {kind} has no API key",
-        remedy=f"Set {' or '.join(variables)}, or pass a vector instead of a text.",
+        remedy=f"Set {' or '.join(variables)}, or pass a vector instead of text.",
         details={"environment": variables},
     )

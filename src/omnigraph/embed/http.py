@@ -12,7 +12,8 @@ import math
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -39,7 +40,7 @@ class RequestPolicy:
 
     @classmethod
     def of(cls, settings: EmbedSettings) -> RequestPolicy:
-        """The policy of these settings, which hold the defaults."""
+        """The policy that the settings give."""
         return cls(
             timeout_ms=settings.timeout_ms,
             deadline_ms=settings.deadline_ms,
@@ -77,10 +78,8 @@ class OpenAIProvider:
         url = f"{self.base_url.rstrip('/')}/embeddings"
         headers = {"Authorization": f"Bearer {self.key}"}
         response = post(url, body, headers, self.policy)
-        return [
-            _numbers(lambda at=at: _item(response, at)["embedding"])  # type: ignore[misc]
-            for at in range(len(texts))
-        ]
+        with _checking_response():
+            return [_floats(_item(response, index)["embedding"]) for index in range(len(texts))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,8 @@ class GeminiProvider:
         }
         url = f"{self.base_url.rstrip('/')}/models/{quote(self.model)}:embedContent"
         response = post(url, body, {"x-goog-api-key": self.key}, self.policy)
-        return _numbers(lambda: response["embedding"]["values"])
+        with _checking_response():
+            return _floats(response["embedding"]["values"])
 
     def embed_many(
         self, texts: Sequence[str], dimensions: int, task: EmbeddingTask
@@ -159,15 +159,21 @@ def _failure(url: str, problem: str, attempts: int) -> EmbeddingFailure:
     )
 
 
-def _item(response: Any, at: int) -> Any:
+def _item(response: Any, index: int) -> Any:
     """The item for one text of a batch: by its ``index`` if it has one, else by position."""
     items = response["data"]
-    found = [item for item in items if isinstance(item, dict) and item.get("index") == at]
-    return found[0] if found else items[at]
+    numbered = [item for item in items if isinstance(item, dict) and item.get("index") == index]
+    return numbered[0] if numbered else items[index]
 
 
-def _numbers(find: Callable[[], Any]) -> Sequence[float]:
+def _floats(numbers: Iterable[Any]) -> list[float]:
+    return [float(number) for number in numbers]
+
+
+@contextmanager
+def _checking_response() -> Iterator[None]:
+    """Report a response that does not have the expected structure."""
     try:
-        return [float(number) for number in find()]
+        yield
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise EmbeddingFailure("the response of the embedding provider has no vector") from error

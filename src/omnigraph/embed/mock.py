@@ -22,13 +22,13 @@ class MockProvider:
 
     def embed(self, text: str, dimensions: int, task: EmbeddingTask) -> Sequence[float]:
         state = fnv1a(text.encode("utf-8"))
-        found = []
+        numbers = []
         for _ in range(dimensions):
             state ^= (state << 13) & _MASK
             state ^= state >> 7
             state ^= (state << 17) & _MASK
-            found.append(float(np.float32(state / _MASK) * np.float32(2) - np.float32(1)))
-        return found
+            numbers.append(float(np.float32(state / _MASK) * np.float32(2) - np.float32(1)))
+        return numbers
 
     def embed_many(
         self, texts: Sequence[str], dimensions: int, task: EmbeddingTask

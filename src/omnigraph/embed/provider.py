@@ -14,7 +14,7 @@ from omnigraph.model.lru import LruCache
 
 EmbeddingTask = Literal["query", "document"]
 VECTORS_MAX: Final = 1_024
-"""Texts whose vectors are cached: a repeated search sends no request."""
+"""How many vectors are cached, so that a repeated search sends no request."""
 
 Vector = tuple[float, ...]
 
@@ -61,11 +61,11 @@ class Embedder:
                 details={"expected_model": model, "actual_model": self.provider.model},
             )
         key = (text, dimensions, task)
-        found = self._vectors.get(key)
-        if found is None:
-            found = checked_unit(self.provider.embed(text, dimensions, task), dimensions)
-            self._vectors.put(key, found)
-        return found
+        vector = self._vectors.get(key)
+        if vector is None:
+            vector = checked_unit(self.provider.embed(text, dimensions, task), dimensions)
+            self._vectors.put(key, vector)
+        return vector
 
 
 def checked_unit(numbers: Sequence[float], dimensions: int) -> Vector:

@@ -177,9 +177,10 @@ class Contention(Conflict):
 
 
 class OwnershipLost(Conflict):
-    """This process was paused for longer than its lease, and another one resolved its write."""
+    """This process was paused for longer than its lease, and another process resolved its write."""
 
     code = "ownership_lost"
     default_remedy = (
-        "Look up the commit id before repeating the write: another process has resolved it."
+        "Look up the commit id before repeating the write: another process has completed it or "
+        "rolled it back."
     )

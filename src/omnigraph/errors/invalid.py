@@ -75,7 +75,7 @@ class IdempotencyMismatch(InvalidInput):
 
 class ExternalBlobDenied(InvalidInput):
     code = "external_blob_denied"
-    default_remedy = "Store the bytes themselves (base64:…), or allow the base of this URI."
+    default_remedy = "Store the bytes themselves (base64:…), or allow the prefix of this URI."
 
 
 class BlobRangeInvalid(InvalidInput):
@@ -110,7 +110,7 @@ class SchemaChangeRefused(InvalidInput):
 class NotAvailable(InvalidInput):
     code = "not_available"
     status = 501
-    default_remedy = "Use a newer version of Omnigraph, or an alternative."
+    default_remedy = "Use a newer version of Omnigraph."
 
 
 class ReadOnly(InvalidInput):

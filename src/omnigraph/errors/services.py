@@ -11,12 +11,12 @@ class EmbeddingFailure(OmnigraphError):
     code = "embedding_failure"
     status = 502
     default_remedy = (
-        "Check the settings of the embedding provider, or pass a vector instead of a text."
+        "Check the settings of the embedding provider, or pass a vector instead of text."
     )
 
 
 class SparkFailure(OmnigraphError):
-    """A Spark job failed, not because of the data. Nothing of it is visible."""
+    """A Spark job failed for a reason other than its data. It changed nothing visible."""
 
     code = "spark_failure"
     default_remedy = "Nothing was written. Fix the cause and try again."

@@ -59,7 +59,7 @@ class RecoveryRequired(OmnigraphError):
 
 
 class Drift(OmnigraphError):
-    """A table's newest version is not the published one."""
+    """A table has versions that were never published."""
 
     code = "drift"
     status = 503
@@ -74,7 +74,7 @@ class FormatUnsupported(OmnigraphError):
 
 
 class GraphMoved(OmnigraphError):
-    """A graph directory was moved or copied, and this handle may not relocate its branches."""
+    """A graph was moved or copied, and a read-only handle may not update its branches' location."""
 
     code = "graph_moved"
     status = 409

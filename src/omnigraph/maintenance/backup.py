@@ -29,9 +29,9 @@ from omnigraph.maintenance.retention import (
 )
 from omnigraph.maintenance.sweep import keep_fork_points
 from omnigraph.storage.failpoints import hit
+from omnigraph.storage.lance.files.fsync import VERSION_HINT
 from omnigraph.storage.lance.files.relocation import relocated, split_base
 from omnigraph.storage.lance.files.table_files import (
-    HINT,
     BranchObjects,
     Tables,
     group_by_table,
@@ -235,7 +235,7 @@ def _recorded(copying: _Copying, others: list[ObjectInfo]) -> list[ObjectInfo]:
     versions = []
     for info in others:
         path, _, rest = info.path.partition("/")
-        if path not in (COMMITS_PATH, ACTORS_PATH) or rest.endswith(HINT):
+        if path not in (COMMITS_PATH, ACTORS_PATH) or rest.endswith(VERSION_HINT):
             continue
         if info.path.endswith(".manifest"):
             versions.append(info)

@@ -1,7 +1,7 @@
 """Checks of arguments: a wrong type is an ``InvalidInput`` that names the argument.
 
 Public methods pass every argument through one of these functions before they use it. They check
-types, that texts are valid UTF-8, and that whole numbers fit into 64 bits. What a value means is
+types, that strings are valid UTF-8, and that whole numbers fit into 64 bits. What a value means is
 checked by the code that uses it.
 """
 
@@ -19,38 +19,38 @@ _WHOLE_MAX: Final = 2**63 - 1
 
 
 def text(name: str, value: object) -> str:
-    """The value, if it is a text."""
+    """The value, if it is a string."""
     if not isinstance(value, str):
-        raise _wrong_type(name, value, "text")
+        raise _wrong_type(name, value, "a string")
     _check_utf8(name, value)
     return value
 
 
 def optional_text(name: str, value: object) -> str | None:
-    """The value, if it is a text or None."""
+    """The value, if it is a string or None."""
     if value is None:
         return None
     if not isinstance(value, str):
-        raise _wrong_type(name, value, "text or None")
+        raise _wrong_type(name, value, "a string or None")
     return text(name, value)
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:
-    """The items of the value, if it is an iterable of texts; a text is not one."""
+    """The items of the value, if it is an iterable of strings but not itself a string."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise _wrong_type(name, value, "a list")
+        raise _wrong_type(name, value, "a list of strings")
     items = tuple(value)
     _check_items(name, items)
     return items
 
 
 def optional_texts(name: str, value: object) -> tuple[str, ...] | None:
-    """The items of the value, if it is an iterable of texts, or None."""
+    """The items of the value, if it is an iterable of strings, or None."""
     return None if value is None else texts(name, value)
 
 
 def mapping(name: str, value: object) -> Mapping[str, Any]:
-    """The value, if it is a mapping whose keys are texts."""
+    """The value, if it is a mapping whose keys are strings."""
     if not isinstance(value, Mapping):
         raise _wrong_type(name, value, "a mapping")
     _check_items(name, value)
@@ -58,7 +58,7 @@ def mapping(name: str, value: object) -> Mapping[str, Any]:
 
 
 def optional_mapping(name: str, value: object) -> Mapping[str, Any] | None:
-    """The value, if it is a mapping whose keys are texts, or None."""
+    """The value, if it is a mapping whose keys are strings, or None."""
     return None if value is None else mapping(name, value)
 
 
@@ -70,18 +70,19 @@ def mappings(name: str, value: object) -> tuple[Mapping[str, Any], ...]:
 
 
 def whole(name: str, value: object) -> int:
-    """The value, if it is a whole number of 64 bits."""
+    """The value, if it is a whole number that fits into 64 bits."""
     if not isinstance(value, int):
         raise _wrong_type(name, value, "a whole number")
     if not -_WHOLE_MAX - 1 <= value <= _WHOLE_MAX:
         raise InvalidInput(
-            f"`{name}` does not fit into 64 bits", remedy=f"`{name}` must have 64 bits at most."
+            f"`{name}` does not fit into 64 bits",
+            remedy=f"Pass a number from -2^63 to 2^63-1 as `{name}`.",
         )
     return value
 
 
 def optional_whole(name: str, value: object) -> int | None:
-    """The value, if it is a whole number of 64 bits or None."""
+    """The value, if it is a whole number that fits into 64 bits, or None."""
     return None if value is None else whole(name, value)
 
 
@@ -100,7 +101,7 @@ def optional_number(name: str, value: object) -> float | None:
 
 
 def truth(name: str, value: object) -> bool:
-    """Whether the value is true; an array, for example, is neither true nor false."""
+    """The truth value of the argument; refuses objects without one, for example arrays."""
     try:
         return bool(value)
     except Exception as error:
@@ -108,44 +109,44 @@ def truth(name: str, value: object) -> bool:
 
 
 def path(name: str, value: object) -> str:
-    """The path or URI that a text or a path object spells."""
+    """The argument, a string or a path object, as a string."""
     if isinstance(value, bytes) or not isinstance(value, str | os.PathLike):
-        raise _wrong_type(name, value, "text or a path")
+        raise _wrong_type(name, value, "a string or a path")
     return text(name, value) if isinstance(value, str) else os.fspath(value)
 
 
 def optional_path(name: str, value: object) -> str | None:
-    """The path or URI that a text or a path object spells, or None."""
+    """The argument, a string, a path object or None, as a string or None."""
     return None if value is None else path(name, value)
 
 
 def instance(name: str, value: object, kind: type[T]) -> T:
-    """The value, if it is of a class."""
+    """The value, if it is an instance of ``kind``."""
     if not isinstance(value, kind):
         raise _wrong_type(name, value, kind.__name__)
     return value
 
 
 def optional_instance(name: str, value: object, kind: type[T]) -> T | None:
-    """The value, if it is of a class or None."""
+    """The value, if it is an instance of ``kind`` or None."""
     return None if value is None else instance(name, value, kind)
 
 
 def optional_function(name: str, value: T) -> T:
-    """The value, if it can be called or is None."""
+    """The value, if it is callable or None."""
     if value is not None and not callable(value):
         raise _wrong_type(name, value, "a function or None")
     return value
 
 
 def utf8_problem(value: str) -> str | None:
-    """Where a text cannot be encoded as UTF-8 (a lone surrogate); None when it can."""
+    """The lone surrogate that makes a string invalid UTF-8; None if it is valid."""
     if value.isascii():
         return None
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        return f"it has {value[error.start]!a} at {error.start}"
+        return f"it has {value[error.start]!a} at position {error.start}"
     return None
 
 
@@ -153,8 +154,9 @@ def _check_items(name: str, items: Iterable[object]) -> None:
     for item in items:
         if not isinstance(item, str):
             raise InvalidInput(
-                f"`{name}` contains {type(item).__name__}",
-                remedy=f"`{name}` must contain texts only.",
+                f"`{name}` must contain only strings, but has an item of type "
+                f"{type(item).__name__}",
+                remedy=f"Pass only strings in `{name}`.",
             )
         _check_utf8(name, item)
 
@@ -163,7 +165,8 @@ def _check_utf8(name: str, value: str) -> None:
     problem = utf8_problem(value)
     if problem is not None:
         raise InvalidInput(
-            f"`{name}` is not valid UTF-8: {problem}", remedy=f"Give `{name}` in UTF-8."
+            f"`{name}` is not valid UTF-8: {problem}",
+            remedy=f"Pass `{name}` as valid UTF-8, without lone surrogates.",
         )
 
 

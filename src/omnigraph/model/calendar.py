@@ -2,9 +2,9 @@
 
 A date is a number of days, an instant a number of milliseconds, both since 1970-01-01 (UTC). The
 arithmetic is the proleptic Gregorian calendar without limits, because a stored integer may lie far
-outside the years that the standard library knows. Years beyond four digits are written with a sign,
-as ISO 8601 has it, and read back; what no column could hold (32 bits of days, 64 of milliseconds)
-is no date.
+outside the years that the standard library knows. Years beyond four digits are written with a sign
+(ISO 8601) and can be read back. A time outside the range of its column (32 bits of days, 64 of
+milliseconds) is refused.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def format_date(days: int) -> str:
 
 
 def parse_instant(text: str) -> int | None:
-    """An RFC 3339 instant as milliseconds, finer fractions cut off; None when it is not one."""
+    """An RFC 3339 instant as milliseconds, finer fractions cut off; None when it is invalid."""
     match = _INSTANT.fullmatch(text)
     if match is None:
         return None

@@ -1,8 +1,8 @@
 """Checkpoints: where a long computation can be stopped.
 
-The caller that bounds a computation installs a check; long computations call ``checkpoint``
-between their steps. Without a check installed nothing happens. The check belongs to
-the running context: computations in other threads have their own, or none.
+A caller that wants to limit a computation installs a check; long computations call ``checkpoint``
+between their steps. Without a check, ``checkpoint`` does nothing. The check is a context variable:
+other threads have their own, or none.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from contextvars import ContextVar, Token
 from typing import TypeAlias
 
 Check: TypeAlias = Callable[[], None]
-"""Returns, or raises an error that says why the computation may not go on."""
+"""Returns, or raises an error that says why the computation must stop."""
 
 _installed: ContextVar[Check | None] = ContextVar("omnigraph_check", default=None)
 
 
 def install(check: Check) -> Token[Check | None]:
-    """Let ``checkpoint`` call this until ``remove``."""
+    """Make ``checkpoint`` call ``check`` until ``remove``."""
     return _installed.set(check)
 
 
@@ -27,7 +27,7 @@ def remove(token: Token[Check | None]) -> None:
 
 
 def checkpoint() -> None:
-    """Go on, or raise what the installed check raises. Cheap: meant for every few milliseconds."""
+    """Call the installed check, if any. Cheap: meant to be called every few milliseconds."""
     check = _installed.get()
     if check is not None:
         check()

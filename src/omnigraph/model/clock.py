@@ -1,4 +1,4 @@
-"""The clock: the only place that reads the machine's time. ``Clock`` is a seam for tests."""
+"""The machine's clock behind an interface, so that tests can replace it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Clock(Protocol):
     """The time functions that the engine uses."""
 
     def now_us(self) -> int:
-        """Microseconds since the epoch: shown to people, never used to decide anything."""
+        """Microseconds since the epoch: for display, never for decisions."""
 
     def monotonic(self) -> float:
         """Seconds that never step back and keep counting while the process is stopped."""

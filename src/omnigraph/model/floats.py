@@ -25,13 +25,14 @@ def shortest_float(value: float, *, single: bool = False) -> str:
 
 
 def _single_digits(value: float) -> str:
-    """The shortest digits for a float that is exactly representable in 32 bits."""
+    """The shortest digits that read back as this 32-bit float."""
     for precision in range(1, 9):
         shown = format(value, f".{precision}g")
         if round_single(float(shown)) == value:
             return shown
         if math.frexp(value)[0] in (0.5, -0.5):
-            # Below a power of two floats lie closer: a farther decimal above may still read back.
+            # Below a power of two floats are closer together than above it, so the next decimal
+            # up may read back although the nearest decimal, which lies below, does not.
             step = Decimal(1).scaleb(Decimal(shown).adjusted() - precision + 1)
             above = Decimal(shown) + (step if value > 0 else -step)
             if round_single(float(above)) == value:

@@ -19,7 +19,7 @@ _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 ULID_LENGTH = 26
 _PAIR_SHIFTS = range(120, -1, -10)
 _RANDOM_BITS = 80
-_RUN_BITS = 40  # the last eight characters: what varies inside one run of ids
+_RUN_BITS = 40  # the last eight characters, the only ones that differ between consecutive ids
 _lock = threading.Lock()
 _last = 0
 
@@ -36,10 +36,10 @@ def new_ulids(count: int) -> pa.Array:
 
 
 def placed_ulids(operation_id: str, part: int, places: np.ndarray[Any, Any]) -> pa.Array:
-    """The ULIDs of the records at some places of one part of an operation's input.
+    """One ULID per record of a part of an operation's input, given the positions of the records.
 
-    The same operation, part and place always give the same id; its time
-    is that of the operation. Distinct places (of at most 2**40 parts and places) get distinct ids.
+    The same operation, part and position always give the same id, with the time of the operation.
+    Different parts and positions (below 2**40 each) give different ids.
     """
     run = (1 << _RUN_BITS) - 1
     seed = int.from_bytes(hashlib.sha256(operation_id.encode()).digest()[:10], "big")
@@ -64,14 +64,14 @@ def _spelled(first: int, low: np.ndarray[Any, Any]) -> pa.Array:
 
 
 def _reserve(count: int) -> int:
-    """The first of ``count`` consecutive numbers that are this process's alone."""
+    """The first of ``count`` consecutive numbers that no other call of this process gets."""
     global _last
     value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(10), "big")
     with _lock:
-        # Two ids of one millisecond (or of a clock that stepped back) still sort as they were made.
+        # Ids of one millisecond, or made after the clock stepped back, still sort in order.
         value = _last + 1 if value <= _last else value
         if (value & (1 << _RUN_BITS) - 1) + count > 1 << _RUN_BITS:
-            value = ((value >> _RUN_BITS) + 1) << _RUN_BITS  # a run never carries over
+            value = ((value >> _RUN_BITS) + 1) << _RUN_BITS  # only the low bits may differ
         _last = value + count - 1
     return value
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 DIGITS_MAX: Final = 18
-"""What fits into 64 bits whatever the digits."""
+"""Every number of this many digits fits into 64 bits."""
 
 
 def whole_number(text: str) -> int | None:
-    """The integer that a text of plain digits spells; None for any other text."""
+    """The integer of a string of ASCII digits; None for any other string."""
     plain = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
     return int(text) if plain else None

@@ -25,20 +25,20 @@ class _Entry(Generic[V]):
 
 
 class LruCache(Generic[K, V]):
-    """A mapping that evicts what was not used for the longest time. Values are never None.
+    """A mapping that evicts the least recently used entries. Values are never None.
 
-    The sizes of all entries together stay within ``limit``. With the default size of 1 the limit is
-    a number of entries; with sizes in bytes it is a number of bytes. A value larger than the limit
-    is not kept.
+    The sum of the sizes of all entries stays within ``limit``. With the default size of 1 the limit
+    is a number of entries; with sizes in bytes it is a number of bytes. A value larger than the
+    limit is not stored.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.removals = 0
-        """Grows with every entry that is evicted, replaced or invalidated. As long as it stays the
-        same, everything that was found before is still there."""
+        """Counts evicted, replaced and invalidated entries. While it does not change, every entry
+        that was found before is still there."""
         self.generation = 0
-        """Grows with every invalidation."""
+        """Counts invalidations."""
         self._used = 0
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class LruCache(Generic[K, V]):
         return self._used
 
     def get(self, key: K) -> V | None:
-        """The value of a key, which counts as a use; None when it is not there."""
+        """The value of a key, marked as used; None when there is none."""
         entry = self._entries.get(key)
         if entry is None:
             return None

@@ -1,9 +1,9 @@
 """The outcome of a write whose caller is interrupted: a note on the exception.
 
 Ctrl-C, ``SystemExit`` or a ``MemoryError`` can arrive before, during and after a commit. Code that
-commits records it here; ``noting_outcome`` adds the outcome to the exception as a note (PEP 678),
-which a traceback and the command line show. Errors of our own tree need no note: their text says
-what happened. The record is kept per thread. It must never change what happens.
+commits reports it here; ``noting_outcome`` adds the outcome to the exception as a note (PEP 678),
+which a traceback and the command line show. An ``OmnigraphError`` gets no note: its text says what
+happened. The record is kept per thread and influences nothing but the note.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTHING: Final = "nothing was written"
 
 
 class WriteOutcome:
-    """What one call has made visible so far."""
+    """The commits of one call so far, and whether the last one is in doubt."""
 
     def __init__(self) -> None:
         self.commits: list[str] = []
@@ -27,19 +27,19 @@ class WriteOutcome:
         self.changed = False
 
     def sentence(self) -> str:
-        """The note for a caller that is interrupted now."""
+        """The note for an interrupt that arrives now."""
         if self.undecided:
             commit_id = self.undecided[-1]
             if commit_id is None:
-                return "it is not known whether it took effect"
+                return "it is not known whether the write took effect"
             return (
                 f"it is not known whether {commit_id} was committed; "
-                f"`omnigraph commit show {commit_id}` finds it if it was"
+                f"run `omnigraph commit show {commit_id}` to find out"
             )
         if self.commits:
             return f"the write was committed as {', '.join(self.commits)}"
         if self.changed:
-            return "no commit was made; what was finished before stays"
+            return "no commit was made; finished steps remain"
         return NOTHING
 
 
@@ -51,7 +51,7 @@ _current = _PerThread()
 
 
 def committed(commit_id: str | None) -> None:
-    """Something of this call is visible: under this commit id, or without a commit."""
+    """Record that a change of this call is visible: as a commit, or (None) without one."""
     outcome = _current.outcome
     if outcome is None:
         return
@@ -62,32 +62,32 @@ def committed(commit_id: str | None) -> None:
 
 
 def works_in_steps() -> None:
-    """This call does its work in steps that each stay: copies, or removes, file by file."""
+    """Record that this call copies or removes files one by one, without a commit."""
     committed(None)
 
 
 def undecided(commit_id: str | None) -> None:
-    """This call ends without knowing whether the commit is visible."""
+    """Record that it is unknown whether the commit of this call is visible."""
     if _current.outcome is not None:
         _current.outcome.undecided.append(commit_id)
 
 
 @contextmanager
 def noting_outcome() -> Iterator[WriteOutcome]:
-    """Add to an exception that interrupts the block what became of the writes in it.
+    """Add a note about the block's writes to an exception that interrupts it.
 
     Blocks may be nested; the outermost one adds the note.
     """
     if _current.outcome is not None:
         yield _current.outcome
         return
-    _current.outcome = found = WriteOutcome()
+    _current.outcome = outcome = WriteOutcome()
     try:
-        yield found
+        yield outcome
     except OmnigraphError:
         raise
     except BaseException as stop:
-        stop.add_note(f"Omnigraph: {found.sentence()}.")
+        stop.add_note(f"Omnigraph: {outcome.sentence()}.")
         raise
     finally:
         _current.outcome = None

@@ -1,8 +1,8 @@
-"""Python values as JSON values: what parameters, batches and loads of mappings accept.
+"""Converts Python values in parameters, batches and loaded mappings to JSON values.
 
-NumPy scalars and arrays, dates, instants, decimals and UUIDs stand for the JSON value that means
-the same; everything else stays as it is, and is refused by the type that it is given to. One
-function, so that every door accepts the same. numpy is looked at only where it is loaded already.
+NumPy scalars and arrays, dates, instants, decimals and UUIDs become the JSON value of the same
+meaning; everything else stays as it is, and the property's type refuses it. numpy is not imported
+here: without it, no value can be a numpy value.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def plain_value(value: Any) -> Any:
-    """The JSON value that a Python value stands for; raises ``InvalidValue`` where it has none.
+    """The JSON value of the same meaning as a Python value; ``InvalidValue`` when there is none.
 
-    A datetime needs a time zone, like the text of an instant; digits below a millisecond are cut
-    off. ``numpy.datetime64`` has no zone and is UTC. A decimal must keep its digits as a float.
+    A datetime must have a time zone; digits below a millisecond are cut off. ``numpy.datetime64``
+    has no zone and is read as UTC. A decimal that a 64-bit float cannot represent is refused.
     """
     kind = type(value)
     if kind in JSON_SCALARS:
@@ -37,7 +37,9 @@ def plain_value(value: Any) -> Any:
         try:
             return [plain_value(item) for item in value]
         except RecursionError:
-            raise InvalidValue("a list is nested too deep", remedy="Give a flat list.") from None
+            raise InvalidValue(
+                "a list is nested too deeply", remedy="Pass a list without nested lists."
+            ) from None
     if isinstance(value, datetime):
         return _instant(value)
     if isinstance(value, date):
@@ -55,7 +57,7 @@ def plain_value(value: Any) -> Any:
 
 
 def _instant(value: datetime) -> str | None:
-    if value != value:  # pandas.NaT: no instant at all
+    if value != value:  # pandas.NaT, the missing instant
         return None
     if value.utcoffset() is None:
         raise InvalidValue(
@@ -89,10 +91,10 @@ def _numpy(numpy: Any, value: Any) -> Any:
     if isinstance(value, numpy.datetime64):
         return _datetime64(numpy, value)
     if isinstance(value, numpy.floating):
-        found = float(value)
-        if found != value and value == value:
+        nearest = float(value)
+        if nearest != value and value == value:
             raise InvalidValue(f"{value} does not fit into a 64-bit float")
-        return found
+        return nearest
     if isinstance(value, numpy.bool_ | numpy.integer | numpy.str_):
         return value.item()
     return value

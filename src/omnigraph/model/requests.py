@@ -1,8 +1,8 @@
 """Request values: what a call on the handle hands to a backend.
 
-They hold plain values only, so that a backend in another process can be given the same. Each checks
-the types of what it holds (lists of texts are checked where they become tuples); what the values
-mean is checked by the backend.
+They hold plain values only, so that a backend in another process can take the same. Each checks the
+types of its fields (lists of strings are checked where they become tuples); the backend checks what
+the values mean.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StateRef:
 
 @dataclass(frozen=True, slots=True)
 class CommitOptions:
-    """What a caller says about a commit besides its content."""
+    """Options of a commit: who writes, why, and what the branch must look like."""
 
     message: str | None = None
     actor: str | None = None
@@ -91,7 +91,7 @@ class MergeDecisions:
         by_type: Mapping[str, str] | None,
         resolutions: Iterable[Mapping[str, Any]],
     ) -> MergeDecisions:
-        """The decisions as a caller gives them, checked."""
+        """The decisions from the arguments of a call, checked."""
         for side in (arguments.optional_mapping("by_type", by_type) or {}).values():
             arguments.text("by_type", side)
         return cls(
@@ -104,7 +104,7 @@ class MergeDecisions:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Which branch is merged into which, and how."""
+    """Which branch is merged into which, and how conflicts are resolved."""
 
     source: str
     target: str
@@ -123,7 +123,7 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """Which entities of which older state are restored on a branch."""
+    """Which entities are restored on a branch, and to which older state."""
 
     target: str
     only: Mapping[str, Collection[str] | None]
@@ -168,7 +168,7 @@ class ChangeFilter:
 
     @classmethod
     def of(cls, kinds: Iterable[str], types: Iterable[str], ops: Iterable[str]) -> ChangeFilter:
-        """The filter as a caller gives it, checked."""
+        """The filter from the arguments of a call, checked."""
         return cls(
             arguments.texts("kinds", kinds),
             arguments.texts("types", types),
@@ -178,7 +178,7 @@ class ChangeFilter:
 
 @dataclass(frozen=True, slots=True)
 class CommitFilter:
-    """Which commits of a branch to show. Every condition that is given must hold."""
+    """Which commits of a branch to show: those that satisfy every given condition."""
 
     actor: str | None = None
     since: str | None = None
@@ -195,7 +195,7 @@ class CommitFilter:
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """Where a poll of the change feed begins; at most one is given, none means ``start="now"``."""
+    """Where a poll of the change feed begins: at most one field is set; none is ``start="now"``."""
 
     start: str | None = None
     cursor: str | None = None
@@ -209,13 +209,13 @@ class FeedPosition:
         given = [name for name in names if getattr(self, name) is not None]
         if len(given) > 1:
             raise InvalidInput(
-                f"{' and '.join(given)} cannot be combined", remedy="Pass only one of them."
+                f"{' and '.join(given)} exclude each other", remedy="Pass only one of them."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class PageSize:
-    """How much fits on a page; None stands for the backend's default."""
+    """The limits of a page; None stands for the backend's default."""
 
     limit: int | None = None
     bytes_max: int | None = None
@@ -227,7 +227,7 @@ class PageSize:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """A graph algorithm, the types it looks at, and its settings."""
+    """A graph algorithm, the types that it reads, and its parameters."""
 
     algorithm: str
     nodes: tuple[str, ...] | None
@@ -240,7 +240,7 @@ class AnalysisRequest:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
-    """Which vectors to compute, and how fast."""
+    """Which vectors to compute, and the limits of the requests to the provider."""
 
     branch: str
     types: tuple[str, ...] | None = None

@@ -2,9 +2,9 @@
 
 A *stored value* is the Python form of what a column holds: str, bool, int, float, days for a Date,
 milliseconds for a DateTime, bytes (owned) or str (a URI) for a Blob. ``accept`` turns JSON into a
-stored value under the strict rules of a load (times as texts or numbers), ``produce`` turns it back
-into what every surface shows (times as texts), ``spell``
-gives the text that keys and uniqueness are built on.
+stored value under the strict rules of a load (times as strings or numbers), ``produce`` turns it
+back into JSON for output (times as strings), and ``spell`` gives its canonical spelling, from which
+keys and uniqueness are computed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Scalar:
     name: str
     family: Family
     value_kind: str
-    """What result descriptions call it."""
+    """The name of the type in the description of a result."""
     arrow_name: str
     """The pyarrow factory of its physical type."""
     accept: Callable[[Any], Stored]
@@ -65,7 +65,7 @@ class Scalar:
 
 
 def _shown(value: object) -> str:
-    """A JSON value in the words of a message, never more than a few of its characters."""
+    """A JSON value for an error text, shortened."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -126,7 +126,8 @@ def _float(single: bool) -> Callable[[Any], float]:
         if single:
             number = round_single(number)
         if not math.isfinite(number):
-            raise InvalidValue(f"{_shown(value)} is not a finite number of this width")
+            width = 32 if single else 64
+            raise InvalidValue(f"{_shown(value)} is not a finite {width}-bit float")
         return number
 
     return accept
@@ -258,12 +259,12 @@ class PropertyType:
 
     @property
     def is_numeric(self) -> bool:
-        """One number, not a list or vector of them."""
+        """A single number, not a list or vector."""
         return self.is_single and self.scalar.numeric
 
     @property
     def is_string(self) -> bool:
-        """One string; an enum counts as one."""
+        """A single string or an enum member, not a list."""
         return self.is_single and self.scalar.family == "string"
 
     @property
@@ -283,8 +284,6 @@ class PropertyType:
         else:
             text = f"[{self.scalar.name}]" if self.is_list else self.scalar.name
         return text + "?" if self.nullable else text
-
-    # Values
 
     def accept(self, value: Any) -> Any:
         """JSON to a stored value, or ``InvalidValue``."""
@@ -311,7 +310,7 @@ class PropertyType:
             raise InvalidValue(f"in an array: {problem.message}") from None
 
     def produce(self, value: Any, *, js_safe: bool = False) -> Any:
-        """A stored value as JSON and people are shown it; times are ISO 8601 texts."""
+        """A stored value as JSON for output; times are ISO 8601 strings."""
         if value is None:
             return None
         produce = self.scalar.produce
@@ -322,7 +321,7 @@ class PropertyType:
         return produce(value)
 
     def export(self, value: Any) -> Any:
-        """The same for exports, entities and change images, which have a place for blobs."""
+        """Like ``produce``, but a blob is given as base64 or as its URI."""
         if self.is_blob:
             return None if value is None else _export_blob(value)
         return self.produce(value)
@@ -339,8 +338,6 @@ class PropertyType:
         if self.dimensions is not None:
             return pa.list_(pa.field("item", item, nullable=True), self.dimensions)
         return pa.list_(pa.field("item", item, nullable=True)) if self.is_list else item
-
-    # Data
 
     def to_json(self) -> dict[str, Any]:
         scalar = f"Vector({self.dimensions})" if self.dimensions is not None else self.scalar.name

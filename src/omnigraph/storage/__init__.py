@@ -2,5 +2,5 @@
 
 import os
 
-# Lance writes its warnings to stderr by itself; what matters to users is raised as an error.
+# Lance prints warnings to stderr on its own; whatever concerns a user is raised as an error.
 os.environ.setdefault("LANCE_LOG", "error")

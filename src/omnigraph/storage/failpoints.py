@@ -1,8 +1,8 @@
 """Failpoints: named places where a test can stop, fail or kill the program.
 
 Every durable step of every writer sits between two failpoints, and every name is in ``NAMES``. A
-failpoint that is not armed costs one truth test of an empty mapping. A child process arms them
-through the environment:
+failpoint that is not armed costs one truth test of an empty mapping. Tests arm the failpoints of a
+child process through the environment, and the child logs a warning:
 ``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;record.after_put@2=error"``, where ``@n`` means
 the n-th time the point is reached (default 1).
 
@@ -16,6 +16,7 @@ a storage failure),
 from __future__ import annotations
 
 import builtins
+import logging
 import os
 import signal
 from collections import Counter
@@ -25,6 +26,7 @@ from omnigraph.errors import StorageFailure
 from omnigraph.model.retry import poll_policy, wait_until
 
 ENVIRONMENT = "OMNIGRAPH_FAILPOINTS"
+log = logging.getLogger(__name__)
 PAUSE_POLL = poll_policy(0.005, 600.0, jitter=0.0)
 
 NAMES: dict[str, str] = {
@@ -49,14 +51,14 @@ NAMES: dict[str, str] = {
     "branch.after_row": "the branch exists",
     "branch.before_delete": "the branch is about to be unregistered",
     "branch.after_unregister": "the branch is unregistered, all its files exist",
-    "branch.after_forks": "the branch's own tables are removed, its manifest is not",
+    "branch.after_forks": "the branch's own tables are removed, its manifest still exists",
     "branch.after_delete": "the branch and its files are deleted",
     "fork.before_ref": "the first write to a type on a branch, nothing forked yet",
     "fork.after_ref": "the fork exists, nothing refers to it",
     "columns.before_step": "a fork is about to change its columns, nothing refers to it",
     "columns.after_step": "the fork has other columns, nothing refers to it",
     "purge.before_files": "a dropped type is no longer visible, all its files exist",
-    "purge.after_files": "the files of a dropped type are removed, its purge row is not",
+    "purge.after_files": "the files of a dropped type are removed, its purge row still exists",
     "erase.before_versions": "no branch shows a purged entity, its older versions still hold it",
     "erase.after_version": "an older version no longer refers to the files that hold it",
     "erase.after_versions": "no version refers to the files that hold it, they still exist",
@@ -95,7 +97,7 @@ NAMES: dict[str, str] = {
 
 
 class FailpointError(StorageFailure):
-    """Raised by an armed failpoint, as a failing store would."""
+    """The failure of the store that an armed failpoint simulates."""
 
     code = "failpoint"
     default_remedy = "A test armed this failpoint: disarm it."
@@ -153,7 +155,7 @@ def _act(name: str) -> None:
     elif action == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
     elif action == "interrupt":
-        os.kill(os.getpid(), signal.SIGINT)  # to the process: its main thread takes it
+        os.kill(os.getpid(), signal.SIGINT)  # handled by the main thread, whichever runs here
     elif action == "raise":
         raise getattr(builtins, argument)(f"failpoint {name}")
     elif action == "error":
@@ -168,10 +170,13 @@ def _pause(flag: Path) -> None:
 
 
 def _arm_from_environment() -> None:
-    for entry in filter(None, os.environ.get(ENVIRONMENT, "").split(";")):
+    armed = os.environ.get(ENVIRONMENT, "")
+    for entry in filter(None, armed.split(";")):
         point, _, action = entry.partition("=")
         name, _, nth = point.partition("@")
         arm(name.strip(), action.strip(), nth=int(nth or 1))
+    if armed:
+        log.warning("%s is set: this process stops or fails at %s", ENVIRONMENT, armed)
 
 
 _arm_from_environment()

@@ -27,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # of these characters would refer to two different objects.
 _AMBIGUOUS_IN_S3 = re.compile(r"[%?#\\]")
 
-# Remedies for schemes that users try.
+# Remedies for common schemes that are not supported.
 _USE_SERVER = "Name a server with --server; a graph is stored at a local path or an s3:// URI."
 _REMEDIES = {
     "http": _USE_SERVER,

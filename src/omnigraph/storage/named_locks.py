@@ -14,7 +14,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 ACQUIRE_TIMEOUT_S: Final = 5.0
-"""Longer than the work under a lock takes; short enough when a holder hangs."""
+"""How long a thread waits for a lock whose holder may hang; longer than any work under a lock."""
 
 
 class FairLock:
@@ -35,7 +35,7 @@ class FairLock:
                 raise
 
     def acquire_within(self, seconds: float) -> bool:
-        """Acquire with a timeout; whether the lock was granted."""
+        """Acquire with a timeout; False when the lock was not granted in time."""
         ticket = self._enqueue()
         if ticket is None:
             return True

@@ -23,8 +23,8 @@ def fnv1a_64(data: bytes) -> int:
 def table_path(type_key: str, incarnation: str | None = None) -> str:
     """The directory of a type's table.
 
-    The first lifetime of a name gets the hash of the name; a path that was ever used is never used
-    again, so a later lifetime adds its incarnation.
+    The first incarnation of a name gets the hash of the name. A path is never used again, so the
+    path of a later incarnation also depends on the id of the incarnation.
     """
     kind, _, name = type_key.partition(":")
     text = name if incarnation is None else f"{name}#{incarnation}"

@@ -93,9 +93,10 @@ def _inherit_horizon(repository: Repository, branch: Branch, source: Branch, ref
 
 
 def is_still_kept(repository: Repository, branch: Branch, version: int, held: str) -> bool:
-    """Whether a state that the row ``held`` has just registered was not cleaned up before.
+    """Whether a state still exists that the new registry row ``held`` protects from cleanup.
 
-    Main's own horizon is in the state that registering made; another branch's has to be read.
+    Cleanup may have removed it just before. Main's horizon is in the state that registering made;
+    the horizon of another branch has to be read.
     """
     manifest = repository.manifest(branch)
     state = manifest.warm() if branch.ref is None else manifest.current()

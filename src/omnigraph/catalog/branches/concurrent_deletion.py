@@ -43,8 +43,7 @@ MISSING_ERRORS: Final = (
 def deletion_checked(repository: Repository, *targets: Branch | str | None) -> Iterator[None]:
     """Raise ``BranchNotFound`` in place of a missing file when one of these branches was deleted.
 
-    A target is a branch or a reference as callers write it; references without a branch name are
-    ignored.
+    A target is a branch or a reference; references that name no branch are ignored.
     """
     try:
         yield
@@ -65,7 +64,10 @@ def deletion_checked_items(
 
 @contextmanager
 def skip_if_deleted(repository: Repository, branch: Branch) -> Iterator[None]:
-    """End the block when the branch is deleted concurrently: for loops over all branches."""
+    """Leave the block silently if its branch is deleted concurrently.
+
+    For code that iterates over all branches.
+    """
     with suppress(BranchNotFound), deletion_checked(repository, branch):
         yield
 

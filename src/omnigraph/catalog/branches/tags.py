@@ -1,7 +1,7 @@
 """Tags: names for commits, kept as rows of main's manifest.
 
 A tag never moves by itself. It keeps its commit readable: a branch whose own commit is tagged
-cannot be deleted, and clean-up leaves what tagged commits refer to.
+cannot be deleted, and cleanup leaves what tagged commits refer to.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class AttributedChange:
     op: str | None
     """insert, update or delete; None when the history needed to tell was reclaimed."""
     properties: tuple[str, ...] | None = None
-    """By identity (endpoints of edges by name). None means all properties of an insertion, or an
-    unknown set of an update. An insertion with a set met an entity that the target had already."""
+    """Property ids, and names of endpoints. None means all properties of an insertion, or an
+    unknown set of an update. An insertion names a set when the target already had the entity."""
 
     def may_set(self, name: str) -> bool:
         return self.op != "delete" and (self.properties is None or name in self.properties)
@@ -66,7 +66,7 @@ class MergeRecord:
     before: str | None
     """The newest commit of the merged lineage that is an ancestor of the target."""
     usual: Mapping[str, AttributedChanges] = field(default_factory=dict)
-    """By lifetime of a type: the changes of its entities that are not listed."""
+    """By incarnation of a type: the changes of its entities that are not listed."""
     has_listed: bool = False
 
     @property
@@ -99,39 +99,39 @@ class AttributionList:
     change_index: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, found: Mapping[str, Mapping[int, AttributedChanges]]) -> AttributionList:
-        """From digests of entities by lifetime of their type."""
-        known: dict[AttributedChanges, int] = {}
+    def of(cls, listed: Mapping[str, Mapping[int, AttributedChanges]]) -> AttributionList:
+        """From changes by incarnation of the type and digest of the entity."""
+        positions: dict[AttributedChanges, int] = {}
         rows = [
-            (at, digest, known.setdefault(changes, len(known)))
-            for at, entities in enumerate(found.values())
+            (type_index, digest, positions.setdefault(changes, len(positions)))
+            for type_index, entities in enumerate(listed.values())
             for digest, changes in sorted(entities.items())
         ]
         columns = list(zip(*rows, strict=True)) or [(), (), ()]
         kinds = (np.int32, np.uint64, np.int32)
         arrays = [np.array(c, dtype=kind) for c, kind in zip(columns, kinds, strict=True)]
-        return cls(tuple(found), tuple(known), *arrays)
+        return cls(tuple(listed), tuple(positions), *arrays)
 
     def __len__(self) -> int:
         return len(self.digests)
 
-    def find(self, lifetime: str, digest: int) -> AttributedChanges | None:
-        at = np.flatnonzero(self._rows_of(lifetime, [digest]))
-        return self.changes[self.change_index[at[0]]] if len(at) else None
+    def find(self, incarnation: str, digest: int) -> AttributedChanges | None:
+        rows = np.flatnonzero(self._rows_of(incarnation, [digest]))
+        return self.changes[self.change_index[rows[0]]] if len(rows) else None
 
     def without(self, gone: Mapping[str, Iterable[str]]) -> AttributionList:
-        """A copy without these entities, given by their ids and the lifetimes of their types."""
+        """A copy without these entities; ``gone`` maps incarnations of types to entity ids."""
         removed = np.zeros(len(self), dtype=bool)
-        for lifetime, ids in gone.items():
-            removed |= self._rows_of(lifetime, [digest_of(id) for id in ids])
+        for incarnation, ids in gone.items():
+            removed |= self._rows_of(incarnation, [digest_of(id) for id in ids])
         kept = [column[~removed] for column in (self.type_index, self.digests, self.change_index)]
         return AttributionList(self.types, self.changes, *kept)
 
-    def _rows_of(self, lifetime: str, digests: list[int]) -> np.ndarray[Any, Any]:
-        if lifetime not in self.types:
+    def _rows_of(self, incarnation: str, digests: list[int]) -> np.ndarray[Any, Any]:
+        if incarnation not in self.types:
             return np.zeros(len(self), dtype=bool)
-        wanted = np.isin(self.digests, np.array(digests, dtype=np.uint64))
-        return np.asarray(wanted & (self.type_index == self.types.index(lifetime)))
+        has_digest = np.isin(self.digests, np.array(digests, dtype=np.uint64))
+        return np.asarray(has_digest & (self.type_index == self.types.index(incarnation)))
 
     def to_bytes(self) -> bytes:
         changes = [[change.to_json() for change in item] for item in self.changes]
@@ -152,22 +152,22 @@ class AttributionList:
         try:
             if not data.startswith(_MAGIC):
                 raise ValueError("unknown header")
-            at, parts = len(_MAGIC), []
-            while at < len(data):
-                size = int.from_bytes(data[at : at + _LENGTH_BYTES], "little")
-                at += _LENGTH_BYTES
-                parts.append(zlib.decompress(data[at : at + size]))
-                at += size
+            offset, parts = len(_MAGIC), []
+            while offset < len(data):
+                size = int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")
+                offset += _LENGTH_BYTES
+                parts.append(zlib.decompress(data[offset : offset + size]))
+                offset += size
             header, *columns = parts
-            found = json.loads(header)
+            body = json.loads(header)
             arrays = [
                 np.frombuffer(column, kind)
                 for column, kind in zip(columns, ("<i4", "<u8", "<i4"), strict=True)
             ]
             if len({len(array) for array in arrays}) != 1:
                 raise ValueError("columns of different lengths")
-            changes = tuple(tuple(map(AttributedChange.from_json, item)) for item in found["deeds"])
-            return cls(tuple(found["types"]), changes, *arrays)
+            changes = tuple(tuple(map(AttributedChange.from_json, item)) for item in body["deeds"])
+            return cls(tuple(body["types"]), changes, *arrays)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise CorruptData(
                 f"{path} is damaged: {error}",
@@ -183,12 +183,12 @@ class Attribution:
     record: MergeRecord
     listed: AttributionList | None = None
 
-    def changes_of(self, lifetime: str, id: str) -> AttributedChanges:
+    def changes_of(self, incarnation: str, id: str) -> AttributedChanges:
         """The changes of merged commits to an entity that the merge changed in its target."""
-        found = None if self.listed is None else self.listed.find(lifetime, digest_of(id))
-        if found is not None:
-            return found
-        return self.record.usual.get(lifetime, ())
+        changes = None if self.listed is None else self.listed.find(incarnation, digest_of(id))
+        if changes is not None:
+            return changes
+        return self.record.usual.get(incarnation, ())
 
 
 def digest_of(id: str) -> int:
@@ -230,7 +230,7 @@ def read_attribution(timeline: Timeline, objects: ObjectStore, merge_id: str) ->
 
 
 def erase_entities(objects: ObjectStore, gone: Mapping[str, Iterable[str]]) -> None:
-    """Remove entities, by lifetimes of their types, from every attribution object."""
+    """Remove entities from every attribution object, as ``AttributionList.without`` does."""
     for info in objects.list(HISTORY_PREFIX):
         if merge_of(info.path) is None:
             continue

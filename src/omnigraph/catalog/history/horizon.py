@@ -4,8 +4,8 @@ Cleanup publishes the horizon in the branch's own manifest before it removes any
 registry afterwards. A fork or a tag is registered first and checks the horizon afterwards. One of
 them sees the other, so no state is removed that was just forked or tagged.
 
-A publish between two commits changes no entity, so the state of a commit is that of any
-manifest version up to the next commit: the horizon may lie between them, and the commit stays.
+A publish between two commits changes no entity, so every manifest version from a commit up to the
+next one shows the state of that commit. A horizon between the two removes neither.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def protected_versions(
 def is_kept(
     main_state: ManifestState, branch: Branch, state: ManifestState, version: int, but: str
 ) -> bool:
-    """Whether a state is protected by anything but the row ``but``, which was just written."""
+    """Whether anything protects a state apart from the row ``but``, which was just written."""
     if kept_version(state, version) is not None:
         return True
     held = protected_versions(main_state, branch, but=but)

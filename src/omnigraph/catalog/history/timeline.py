@@ -21,7 +21,7 @@ from omnigraph.storage.lance.tables import PinnedTable
 
 PAGE_COMMITS: Final = 32
 PAGE_COMMITS_MAX: Final = 2_048
-"""Commits are read in pages of growing size: short reads stay cheap, full reads take few pages."""
+"""The pages in which commits are read: small ones first, so that short reads stay cheap."""
 _COMMIT: Final = "graph_commit:"
 _VERSION: Final = "table_version:"
 _MERGED: Final = "merged_commit:"
@@ -84,7 +84,7 @@ class Timeline:
     def read_commits(self, positions: Sequence[int], merged: Sequence[int] = ()) -> list[Commit]:
         """The commits at these positions, then the merged commits at theirs, in this order.
 
-        A merged commit has the version it had where it was made.
+        A merged commit keeps the manifest version of the branch that made it.
         """
         places = [self.commits.rows[at] for at in positions]
         rows = self._rows([*places, *(self.merged.rows[at] for at in merged)])

@@ -34,12 +34,12 @@ INERT_SINCE: Final = {
 UNRECORDED: Final = "what was there before commits were recorded"
 _CREATED_AT: Final = "created_at"
 _ULID_BYTES: Final = 16
-_RANDOM_BYTES: Final = 10  # of an id: what is not its time
+_RANDOM_BYTES: Final = 10  # the bytes of an id that follow its time
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The commits of one branch in their order; the last one is its head."""
+    """The commits of one branch, oldest first; the last one is its head."""
 
     branch: str
     commits: tuple[Commit, ...]
@@ -68,15 +68,15 @@ def recorded_timeline(timeline: Timeline, lineage: Lineage) -> RecordedTimeline:
 
 
 def unstamped_id(pins: Iterable[TablePin]) -> str:
-    """The id of a graph without a stored one: derived from the unique lifetimes of its types."""
-    lifetimes = sorted(f"{pin.type_id} {pin.incarnation}" for pin in pins)
-    return encode_ulid(_digest("\n".join(lifetimes), _ULID_BYTES))
+    """The id of a graph without a stored one: derived from the incarnations of its types."""
+    incarnations = sorted(f"{pin.type_id} {pin.incarnation}" for pin in pins)
+    return encode_ulid(_digest("\n".join(incarnations), _ULID_BYTES))
 
 
 def read_lineage(
     store: TableStore, manifest: TableRef, branch: str, schema_hash: str, graph_id: str
 ) -> Lineage:
-    """The commits of a branch as older versions kept them, up to this version of its manifest."""
+    """The commits of a branch in the older format, up to this version of its manifest."""
     records = _rows(store, COMMITS_PATH, manifest.branch)
     actor_rows = _rows(store, ACTORS_PATH, None)
     actors = {row["graph_commit_id"]: row["actor_id"] for row in actor_rows}

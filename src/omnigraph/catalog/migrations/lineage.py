@@ -1,9 +1,9 @@
 """Version 3 to 4: commits move from datasets of their own into the manifest, branch by branch.
 
-One commit of the manifest adds the rows of all commits and the head. It lists every fragment there
-is as changed, so of two concurrent processes one is refused, finds a head and stops: no commit is
-added twice. A row keeps the manifest version that its commit was made in, so the
-state at every old commit can still be read.
+One commit of the manifest adds the rows of all commits and the head. It lists every fragment as
+changed, so of two concurrent processes one is refused, finds a head and stops: no commit is added
+twice. A row keeps the manifest version that its commit was made in, so the state at every old
+commit can still be read.
 """
 
 from __future__ import annotations

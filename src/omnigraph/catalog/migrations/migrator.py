@@ -53,11 +53,11 @@ class Migrator:
         self.target = MigrationTarget(tables, branch, ref, self.lineage_of)
 
     def accept(self, table: PinnedTable) -> Stamp:
-        """Refuse what is too new or too old for this program."""
+        """The format stamp; raises if this program does not support it."""
         return check_stamp(table, self._uri)
 
     def completed(self, state: ManifestState) -> ManifestState:
-        """An older state with what its version stores elsewhere; a current one unchanged."""
+        """An older state with the commits that its format stores elsewhere; a current one as is."""
         if state.format == INTERNAL_VERSION:
             return state
         for pin in state.pins.values():

@@ -1,8 +1,8 @@
 """All migration steps of the format, oldest first.
 
 A new version is one module with one step, one line here, and one higher ``INTERNAL_VERSION``. An
-old one is dropped by raising ``INTERNAL_VERSION_FLOOR`` and deleting its step; a test fails when
-only one of the two was done.
+old version is dropped by raising ``INTERNAL_VERSION_FLOOR`` and deleting its step; a test requires
+both.
 """
 
 from __future__ import annotations

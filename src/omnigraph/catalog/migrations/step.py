@@ -42,7 +42,7 @@ class MigrationStep(Protocol):
         """One line for reports."""
 
     def preview(self, target: MigrationTarget) -> list[str]:
-        """What it would change on this branch now. Reads only."""
+        """What ``apply`` would change on this branch now. Reads only."""
 
     def apply(self, target: MigrationTarget, properties: dict[str, str]) -> None:
         """Migrate. Raises ``CommitRefused`` on a conflict with another process."""

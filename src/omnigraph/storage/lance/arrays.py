@@ -11,7 +11,7 @@ from omnigraph.model.types import PropertyType
 
 
 def stored_array(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
-    """Stored values of any property but a Blob as a column of its physical type."""
+    """Stored values as a column of the physical type; blobs: see ``blobs.blob_array``."""
     physical = kind.arrow_type()
     if kind.scalar.family not in ("date", "datetime"):
         return pa.array(values, type=physical)

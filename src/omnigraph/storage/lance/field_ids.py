@@ -14,12 +14,12 @@ from typing import Any, Final
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-# Numbers of the members of a field's message that are changed here.
+# Protobuf field numbers of the members that this module changes.
 _NAME: Final = 2
 _ID: Final = 3
 _PARENT: Final = 4
 _NULLABLE: Final = 6
-_NO_PARENT: Final = 2**64 - 1  # -1, as the wire writes it
+_NO_PARENT: Final = 2**64 - 1  # -1 as an unsigned varint
 _VARINT: Final = 0
 _BYTES: Final = 2
 
@@ -42,8 +42,8 @@ class StoredField:
 
     @property
     def parent(self) -> int | None:
-        found = int(self._get(_PARENT, 0))
-        return None if found == _NO_PARENT else found
+        parent = int(self._get(_PARENT, 0))
+        return None if parent == _NO_PARENT else parent
 
     @property
     def nullable(self) -> bool:
@@ -61,12 +61,12 @@ class StoredField:
         return self._with(_NAME, name.encode())
 
     def shifted(self, by: int) -> StoredField:
-        """With id and parent id shifted."""
+        """The same field with ``by`` added to its id and parent id."""
         moved = self._with(_ID, self.id + by)
         return moved if self.parent is None else moved._with(_PARENT, self.parent + by)
 
     def numbered(self, like: StoredField) -> StoredField:
-        """With the id and the parent id of another field."""
+        """The same field with the id and the parent id of ``like``."""
         moved = self._with(_ID, like.id)
         return moved._with(_PARENT, _NO_PARENT if like.parent is None else like.parent)
 

@@ -13,7 +13,7 @@ from zlib import crc32
 import pyarrow as pa
 
 REMOVED_MAX: Final = 64
-"""Fingerprints kept per version: they are part of history, which must stay small."""
+"""A version that removed more ids stores no fingerprints, so that history stays small."""
 
 Fingerprints = tuple[int, ...] | None
 """None: unknown, matches every id."""

@@ -13,9 +13,9 @@ from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.tables import PinnedTable
 
 ID_LOOKUP_MAX = 2_000  # more ids than this are found by one scan of the id column
-LOOKUP_ALWAYS_MAX = 16  # so few values are looked up by index, however small the table is
-LOOKUP_SHARE = 64  # above that, an index look-up pays for one value in so many stored rows
-_UNREADABLE = -(2**63)  # the one integer that columns hold and SQL text cannot express
+LOOKUP_ALWAYS_MAX = 16  # up to this many values are looked up by index, however small the table is
+LOOKUP_SHARE = 64  # more values are looked up only if the table has this many rows per value
+_UNREADABLE = -(2**63)  # the only 64-bit integer that SQL text cannot express
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def membership(column: str, ids: pa.ChunkedArray | pa.Array) -> str | None:
 
 
 def value_filter(column: str, values: pa.Array) -> str | None:
-    """``membership`` for values of any type; None when a scan is cheaper or the only exact way."""
+    """``membership`` for values of any type; None when a scan is cheaper or SQL is not exact."""
     if len(values) > ID_LOOKUP_MAX or not len(values):
         return None
     if not pa.types.is_string(values.type) and not pa.types.is_integer(values.type):

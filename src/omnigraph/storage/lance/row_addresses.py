@@ -1,4 +1,4 @@
-"""Maps stable row ids to row addresses, at a cost proportional to the rows asked for.
+"""Maps stable row ids to row addresses, at a cost proportional to the number of row ids.
 
 Lance builds an index for this per table version, at a cost proportional to the table. Here the row
 ids of each fragment, which never change, are cached: mostly a plain range. A rewritten fragment
@@ -26,7 +26,7 @@ _Numbers = np.ndarray[Any, np.dtype[np.uint64]]
 
 @dataclass(frozen=True, slots=True)
 class _RowIdRange:
-    """Consecutive row ids, in the order of the rows."""
+    """The row ids of a fragment whose ids are consecutive."""
 
     start: int
     stop: int
@@ -39,7 +39,7 @@ class _RowIdRange:
 
 @dataclass(frozen=True, slots=True)
 class _RowIdList:
-    """Sorted row ids, with the offsets of their rows."""
+    """The row ids of any other fragment, sorted, with the offsets of their rows."""
 
     row_ids: _Numbers
     row_offsets: _Numbers
@@ -56,7 +56,7 @@ class _RowIdList:
 
 
 _row_ids: LruCache[tuple[str, ...], _RowIdRange | _RowIdList] = LruCache(BYTES_MAX)
-"""The row ids of fragments, by the files of the fragment."""
+"""The cached row ids of fragments; the key is the files of a fragment."""
 
 
 def addresses(table: PinnedTable, row_ids: pa.Array) -> _Numbers:

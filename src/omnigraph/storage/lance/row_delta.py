@@ -29,7 +29,7 @@ NEW: Final = "new_row"
 ADDRESSES_MAX: Final = 4_096
 """Rows read in one request."""
 SCAN_SHARE: Final = 8
-"""When more than one row in this many is wanted, the whole table is scanned instead."""
+"""When more than one row in this many is needed, the whole table is scanned instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +137,6 @@ def removed_rows(
         yield rows["id"], rows[ROW_ID].combine_chunks()
 
 
-# -- along one lineage of versions -----------------------------------------------------------------
-
-
 def _since(store: TableStore, ancestor: TableRef, ref: TableRef) -> pa.Table:
     """The pairs of a version and one it descends from."""
     if ref == ancestor:
@@ -173,9 +170,6 @@ def _segments(
         if start.version < end.version:
             yield end.at(start.version), end
         start = end
-
-
-# -- tables of pairs -------------------------------------------------------------------------------
 
 
 def _between(old: pa.Table, new: pa.Table) -> pa.Table:

@@ -15,8 +15,8 @@ _MORE: Final = 0x80
 def only_writer(fragment: Any) -> int | None:
     """The version that last wrote all rows of a fragment, or None when there may be several.
 
-    Lance returns these stamps in scans only. The metadata has them as a protobuf message: runs,
-    each a span of rows and the version that wrote them.
+    Lance returns these versions in scans only. The metadata of a fragment holds them as a protobuf
+    message: a list of runs, each a span of rows and the version that wrote them.
     """
     meta = fragment.last_updated_at_version_meta
     stored = None if meta is None else json.loads(meta.json()).get("inline")

@@ -43,9 +43,7 @@ OPERATION_PROPERTY = "omnigraph.operation"
 KIND_PROPERTY = "omnigraph.kind"
 ROW_ID = "_rowid"  # the column of stable row ids in scans
 FRAGMENT_SHIFT = 32  # a row's address is its fragment id, shifted, plus its offset
-RELOCATIONS_MAX = (
-    3  # per open: more than one only when another process writes from another location
-)
+RELOCATIONS_MAX = 3  # per open; more than one if a process writes under another location meanwhile
 DISTANCE = "_distance"  # the column that Lance adds to the result of a vector search
 HIDDEN_PREFIX = "#"  # of the names of hidden columns; no property has it
 _VERSION_MAX = 2**64 - 1
@@ -162,8 +160,8 @@ class PinnedTable:
 
     @cached_property
     def fragment_files(self) -> dict[int, tuple[str, ...]]:
-        """The data files of each fragment. They identify it on every branch: fragment ids are given
-        out on each branch anew."""
+        """The data files of each fragment. They identify it on every branch, while fragment ids are
+        assigned per branch."""
         return {
             number: tuple(str(file.path) for file in fragment.files)
             for number, fragment in self.fragments.items()
@@ -275,8 +273,6 @@ class TableStore:
         self._fork_points: dict[str, TableRef] = {}
         self._lock = threading.Lock()
 
-    # -- reading ------------------------------------------------------------------------------
-
     def open(self, ref: TableRef) -> PinnedTable:
         """The table at exactly this version."""
         generation = self._handles.generation
@@ -321,8 +317,7 @@ class TableStore:
         try:
             made = pinned.private_dataset().read_transaction(ref.version)
         except TypeError:
-            # Lance cannot read native compactions that rewrote an index; none of them is
-            # Omnigraph's.
+            # Lance cannot read its own compactions that rewrote an index. Omnigraph makes none.
             return TransactionInfo(ref.version, None, None, None)
         except Exception as error:
             doing = f"reading the transaction of {ref.path} at version {ref.version}"
@@ -353,8 +348,6 @@ class TableStore:
             with self._lock:
                 self._fork_points[where] = found
         return found
-
-    # -- commits -----------------------------------------------------------------------------------
 
     def create(
         self,
@@ -462,8 +455,6 @@ class TableStore:
     def evict(self, path: str) -> None:
         """Evict the cached handles of a table, after its files were removed or rewritten."""
         self._handles.invalidate(lambda ref: ref.path == path)
-
-    # -- internals ---------------------------------------------------------------------------------
 
     def _opened(self, ref: TableRef, doing: str, version: int | None) -> lance.LanceDataset:
         """Open a dataset whose files are all in this graph; ``version`` None is the newest.

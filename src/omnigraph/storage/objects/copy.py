@@ -15,7 +15,7 @@ _PARTIAL = "#0"  # the suffix of temporary files: listings omit them
 
 
 def copy_object(source: ObjectStore, target: ObjectStore, path: str) -> None:
-    """Copy an object under its own path; raises ``ObjectNotFound`` when it is gone."""
+    """Copy an object to the same path of the target; raises ``ObjectNotFound`` when it is gone."""
     if not (source.location.is_local and target.location.is_local):
         target.put(path, source.get(path))
         return

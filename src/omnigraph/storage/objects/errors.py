@@ -59,7 +59,7 @@ def storage_error(error: Exception, *, action: str, where: str, writing: bool) -
     if _INSTANCE_CREDENTIALS in text:
         return PermissionDenied(
             f"cannot {action} {where}: there are no credentials for this store",
-            remedy="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+            remedy="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (for s3:// URIs).",
             details=details,
         )
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):

@@ -23,7 +23,7 @@ except ImportError:  # Windows: graphs on object stores work, a local directory 
     fcntl = None  # type: ignore[assignment]
 
 LOCK_NAME = ".objects.lock#0"
-LOCK_POLL = poll_policy(0.002, 30.0)  # as long as a request to a store on the network may take
+LOCK_POLL = poll_policy(0.002, 30.0)  # the timeout of a request to a store on the network
 
 _NO_EXCLUSIVE_CREATE = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL, errno.EXDEV}
@@ -51,8 +51,8 @@ def locked(root: str) -> Iterator[None]:
         try:
             yield
         finally:
-            # Explicitly: a child process forked meanwhile shares the handle and would keep the
-            # lock.
+            # Closing is not enough: a child process forked meanwhile shares the handle and would
+            # keep the lock.
             fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)

@@ -82,8 +82,6 @@ class ObstoreObjects:
     def _writer(self) -> Any:
         return self._backends[1]
 
-    # -- reading
-
     def get(self, path: str) -> bytes:
         return self._read(path)[0]
 
@@ -124,8 +122,6 @@ class ObstoreObjects:
             for meta in chunk
         ]
         return sorted(found, key=lambda info: info.path)
-
-    # -- writing
 
     def ensure_writable(self) -> None:
         if self._root is not None:
@@ -197,8 +193,6 @@ class ObstoreObjects:
                 local_files.remove_empty_directory_at(f"/{target_key}")
             obstore.rename(self._reader, source_key, target_key)
             self._make_durable(target_key, source_key)
-
-    # -- internals
 
     def _read(self, path: str) -> tuple[bytes, str | None]:
         with self._translated("read", path, writing=False):
@@ -285,7 +279,8 @@ class ObstoreObjects:
         return f"{self.location.uri.rstrip('/')}/{path}" if path else self.location.uri
 
     def _tag(self, data: bytes, e_tag: str | None) -> str:
-        """The tag of a content. Local tags are digests: inode and time can repeat."""
+        """The tag that ``replace`` compares: the ETag, or on a local disk the SHA-256 of the
+        content, because inode and modification time can repeat."""
         if self._root is not None:
             return hashlib.sha256(data).hexdigest()
         if e_tag is None:

@@ -49,7 +49,7 @@ class ObjectStore(Protocol):
     def location(self) -> Location: ...
 
     def ensure_writable(self) -> None:
-        """Raise when the location cannot give the guarantees, before the first write does."""
+        """Raise when the location cannot give the guarantees of the interface."""
 
     def put(self, path: str, data: bytes) -> None:
         """Create or overwrite an object."""

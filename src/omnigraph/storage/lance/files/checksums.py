@@ -19,7 +19,7 @@ from omnigraph.storage.lance.tables import StagedWrite, TableStore
 
 FILES_MAX: Final = 64
 BYTES_MAX: Final = 16 << 20
-"""About five milliseconds of reading; larger writes are bulk loads."""
+"""Larger writes get no checksums. Reading this many bytes takes about five milliseconds."""
 _BLOCK: Final = 1 << 20
 
 Digests = tuple[tuple[str, int], ...] | None

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,8 +22,8 @@ from omnigraph.storage.locations import Location
 
 # The portable roaring format: https://github.com/RoaringBitmap/RoaringFormatSpec
 _COOKIE, _COOKIE_RUNS = 12346, 12347
-_OFFSETS_FROM = 4  # with runs, a bitmap of fewer containers has no offsets
-_ARRAY_MAX = 4096  # a container of more values is a bitmap of fixed size
+_OFFSETS_FROM = 4  # a bitmap with run containers has offsets from this many containers on
+_ARRAY_MAX = 4096  # a container of more values is stored as a bitmap of fixed size
 _BITMAP_BYTES = 8192
 
 
@@ -41,7 +42,8 @@ def require_complete_files(dataset: Location, operation: Any, known: Mapping[int
             _require_deletion(dataset, file.name, file.deleted_rows)
 
 
-class AddedFile(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AddedFile:
     """A file that an operation adds; its name is relative to the dataset."""
 
     name: str

@@ -14,7 +14,7 @@ from typing import Any
 from omnigraph.storage.lance.files.completeness import added_files
 from omnigraph.storage.objects.local_files import sync_directory, sync_file
 
-HINT = "_versions/latest_version_hint.json"  # Lance's hint to the newest version
+VERSION_HINT = "_versions/latest_version_hint.json"  # Lance's hint to the newest version
 
 
 class TableSync:
@@ -37,8 +37,8 @@ class TableSync:
         """Sync the files that make a version: its transaction and its manifest."""
         made = [f"_transactions/{transaction.read_version}-{transaction.uuid}.txn"]
         made.append(f"_versions/{version_file}")
-        if os.path.exists(os.path.join(dataset, HINT)):
-            made.append(HINT)
+        if os.path.exists(os.path.join(dataset, VERSION_HINT)):
+            made.append(VERSION_HINT)
         self._sync(dataset, made)
 
     def after_fork(self, dataset: str, name: str) -> None:

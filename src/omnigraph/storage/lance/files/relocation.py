@@ -22,7 +22,7 @@ from omnigraph.storage.locations import Location
 from omnigraph.storage.objects.store import ObjectStore
 
 ATTEMPTS_MAX: Final = 20
-"""A concurrent relocation or purge replaces the same version: rarely more than once."""
+"""How often one version is tried: each concurrent relocation or purge of it costs one attempt."""
 _BASE_PATHS: Final = 18  # field of the message: base paths
 _PATH: Final = 4  # field of a base path: the path
 _VERSION_OF_FORK: Final = re.compile(r"(?P<table>.+?)/tree/.+/_versions/[^/]+\.manifest")
@@ -69,7 +69,7 @@ def graph_moved(here: Location, root: str) -> GraphMoved:
 
 
 def relocate(objects: ObjectStore) -> int:
-    """Make every version of every fork refer to files of this graph; the number changed."""
+    """Make every version of every fork refer to files of this graph; how many were changed."""
     hit("relocate.before_versions")
     changed = 0
     for info in objects.list():

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from omnigraph.storage.lance.files.fsync import VERSION_HINT
 from omnigraph.storage.lance.tables import PinnedTable, TableRef, TableStore
 from omnigraph.storage.objects.store import ObjectInfo
 
@@ -29,7 +30,6 @@ _NAMED = (
     (re.compile(r"_transactions/\d+-([0-9a-f-]{36})\.txn"), "_transactions"),
 )
 _VERSION_MAX = 2**64 - 1
-HINT = "_versions/latest_version_hint.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _sort(holdings: BranchObjects, rest: str, info: ObjectInfo) -> None:
     if version is not None:
         holdings.versions[_VERSION_MAX - int(version["number"])] = info
         return
-    if rest == HINT or _REF.fullmatch(rest) is not None:
+    if rest == VERSION_HINT or _REF.fullmatch(rest) is not None:
         holdings.own.append(info)
         return
     for pattern, kind in _NAMED:

@@ -23,7 +23,7 @@ Member = tuple[int, bytes]
 
 
 def edited(data: bytes, change: Callable[[Iterator[Member]], Iterable[bytes]]) -> bytes:
-    """The version file with changed members in its message; all bytes before it stay."""
+    """The version file with changed members in its message; bytes before the message stay."""
     try:
         position, major, minor, magic = _FOOTER.unpack(data[-_FOOTER.size :])
         (length,) = _LENGTH.unpack_from(data, position)

@@ -40,7 +40,7 @@ class PropertyBackfill:
         older = self.older.properties
         columns = {key: _operands(rows[n], older[n].type) for key, n in names.items()}
         columns |= {key: _operands(p.values(rows), p.item.type) for key, p in parts.items()}
-        for key in computed.sources():  # dropped since
+        for key in computed.sources():  # sources that ``newer`` does not have were dropped
             columns.setdefault(key, [None] * rows.num_rows)
         return stored_array(kind, computed.values(kind, columns, rows.num_rows))
 

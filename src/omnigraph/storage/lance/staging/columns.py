@@ -33,9 +33,9 @@ class ColumnChange:
 
     ``stored`` is its current name (None: it is new); ``field`` its new definition (None: it is
     dropped). ``fill`` gives the values of a new column in existing rows. With ``cast`` the stored
-    values are cast to the type of the field, and those in ``mapped`` are replaced; otherwise they
-    must have it. A nullable column stays nullable: files may hold nulls, and required properties
-    are enforced elsewhere.
+    values are cast to the type of the field, and those in ``mapped`` are replaced; otherwise the
+    column must already have this type. A nullable column stays nullable: files may hold nulls, and
+    required properties are enforced elsewhere.
     """
 
     stored: str | None
@@ -119,7 +119,7 @@ class _Columns:
         return {index.name for index in indexes if fields.intersection(index.fields)}
 
     def final(self, filled: Mapping[str, tuple[StoredField, ...]]) -> FieldSchema:
-        """The columns as they will be."""
+        """The columns after the change."""
         changed = {c.stored: c for c in self.changes if c.stored is not None}
         fields: list[StoredField] = []
         for name, column in self.known.items():
@@ -185,7 +185,7 @@ def _values(change: ColumnChange, batch: pa.RecordBatch) -> pa.Array:
 
 
 def with_names(values: Any, names: Sequence[tuple[str, str]]) -> Any:
-    """Texts with some of them replaced."""
+    """The strings with some of them replaced."""
     found = values
     for old, new in names:
         found = pc.if_else(pc.fill_null(pc.equal(values, old), False), new, found)

@@ -64,7 +64,7 @@ def plan_pieces(table: PinnedTable) -> list[str]:
 
 
 def drop_deleted(table: PinnedTable, only: Collection[int] | None = None) -> list[Piece]:
-    """Rewrite every fragment (or ``only`` some) that has deleted rows, however few."""
+    """Rewrite every fragment that has deleted rows, however few; ``only`` limits the fragments."""
     whole = [
         fragment_id
         for fragment_id, about in table.fragments.items()
@@ -75,7 +75,7 @@ def drop_deleted(table: PinnedTable, only: Collection[int] | None = None) -> lis
 
 
 def stage_compaction(table: PinnedTable, properties: Mapping[str, str]) -> StagedWrite | None:
-    """Stage the compaction of automatic upkeep; None when it is not worth it.
+    """Stage the compaction of automatic upkeep; None when there are few small fragments.
 
     Large fragments are left alone (see ``compaction_tiers``), so that the cost of upkeep is
     proportional to the rows written, not to the table.

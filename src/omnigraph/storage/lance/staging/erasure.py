@@ -134,8 +134,6 @@ class Eraser:
         old = self.objects.get(where)
         self.objects.put(where, edited(old, lambda found: _version(found, changes)))
 
-    # -- inspection --------------------------------------------------------------------------------
-
     def _offsets(self, table: PinnedTable, fragment_id: int, fragment: Any) -> np.ndarray[Any, Any]:
         """The offsets of the rows to erase in a fragment, cached: files never change."""
         key = _files(fragment)
@@ -143,8 +141,6 @@ class Eraser:
             rows = _physical(table, fragment_id, self.erasure.columns)
             self._found[key] = np.flatnonzero(self.erasure.selects(rows))
         return self._found[key]
-
-    # -- new files ---------------------------------------------------------------------------------
 
     def _replacement(self, table: PinnedTable, fragment_id: int) -> _Replacement:
         """The file that replaces a fragment's files; written once for all versions."""

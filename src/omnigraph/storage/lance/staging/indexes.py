@@ -57,8 +57,8 @@ class BuiltIndex:
     def holds_for(self, table: PinnedTable) -> bool:
         """Whether this version has the same column in the same files.
 
-        A fork of the table has it, too, but its index files are in another directory; and a
-        dropped column is not the one that got its name.
+        False for a fork of the table, whose index files are in another directory, and when the
+        column was dropped and another one has its name now.
         """
         if table.ref.dataset_path != self.dataset_path:
             return False
@@ -164,7 +164,7 @@ def has_options(table: PinnedTable, spec: IndexSpec) -> bool:
     if not spec.kind.startswith("IVF") or spec.name not in stored_indexes(table):
         return True
     wanted = _options(table, spec)
-    with translated(f"looking at the indexes of {table.ref.path}"):
+    with translated(f"reading the indexes of {table.ref.path}"):
         parts = table.dataset.stats.index_stats(spec.name)["indices"]
     built = {(part["metric_type"], part["num_partitions"]) for part in parts}
     return built == {(wanted["metric"], wanted["num_partitions"])}
@@ -177,11 +177,6 @@ def _options(table: PinnedTable, spec: IndexSpec) -> dict[str, Any]:
         vectors = table.dataset.count_rows(filter=f"`{spec.column}` IS NOT NULL")
         options["num_partitions"] = max(min(options["num_partitions"], int(vectors)), 1)
     return options
-
-
-def lookup_index(column: str) -> str:
-    """The name of the lookup index of a column."""
-    return IndexSpec(column, "BTREE").name
 
 
 def vector_index(column: str) -> str:
@@ -214,7 +209,7 @@ class StoredSegment:
 def stored_indexes(table: PinnedTable) -> dict[str, list[StoredSegment]]:
     """The segments of every index of this version, by the name of the index."""
     found: dict[str, list[StoredSegment]] = {}
-    with translated(f"looking at the indexes of {table.ref.path}"):
+    with translated(f"reading the indexes of {table.ref.path}"):
         for index in table.dataset.describe_indices():
             for part in index.segments:
                 segment = lance.Index(

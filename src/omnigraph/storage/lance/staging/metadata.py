@@ -1,7 +1,7 @@
 """Staged changes of schema and column metadata.
 
-No row and no data file changes. Two changes of one key conflict, changes of rows do not: a refused
-caller reads what the other one wrote.
+No row and no data file changes. A concurrent change of the same key is a conflict, after which the
+caller reads the new value; concurrent changes of rows are not.
 """
 
 from __future__ import annotations

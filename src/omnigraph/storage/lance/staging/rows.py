@@ -2,13 +2,12 @@
 
 Each function takes a ``PinnedTable`` and returns a ``StagedWrite`` for ``TableStore.commit``. The
 transactions are built directly, because Lance's own builders either commit at once or do not detect
-concurrent writers when staged. All of them are *strict*: they name every
-fragment of the pinned version, so that any other write in between is a conflict.
+concurrent writers when staged. All of them are *strict*: they name every fragment of the pinned
+version, so that any other write in between is a conflict.
 
-* rows added, replaced or removed: an ``Update`` that lists every fragment; a replaced row is a
-deletion
-  and an insertion under a new row id, because Lance searches the row ids of the whole table for the
-  history of rows that keep theirs;
+* rows added, replaced or removed: an ``Update`` that lists every fragment. A replaced row is a
+  deletion and an insertion under a new row id: if rows kept their ids, Lance would search the row
+  ids of the whole table for their history;
 * rows added to an empty table: ``Merge``, because an ``Update`` that lists no fragment is rebased;
 * the whole table replaced: ``Overwrite``.
 
@@ -180,9 +179,6 @@ def stage_restore(
     )
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _stage(
     table: PinnedTable,
     kind: str,
@@ -238,7 +234,7 @@ def stage_fragments(
             removed_fragment_ids=list(gone),
             updated_fragments=list(current.values()),
             new_fragments=list(new),
-            # No index covers rewritten rows: for an index they are new.
+            # For every index the rewritten rows are new: none covers them.
             fields_for_preserving_frag_bitmap=[f.id() for f in table.dataset.lance_schema.fields()],
         )
     else:
@@ -299,7 +295,7 @@ def _write(table: PinnedTable, rows: Any, schema: pa.Schema) -> list[Any]:
                 table.dataset,
                 mode="append",
                 schema=schema,
-                # The policy for references was applied before.
+                # ``prepare`` has checked references against the graph's policy.
                 allow_external_blob_outside_bases=True,
             )
         )
