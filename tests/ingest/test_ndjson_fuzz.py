@@ -7,9 +7,11 @@ import json
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from omnigraph.constraints import Report
+from omnigraph.ingest import ndjson
 from omnigraph.ingest.ndjson import StrictReader
 from omnigraph.ingest.row_collector import RowCollector
 from omnigraph.lang.schema import AcceptedSchema, accept_schema
@@ -114,12 +116,19 @@ def _damaged(rng: Random, text: str) -> str:
     )
 
 
-def _read(schema: AcceptedSchema, data: bytes, fast: bool) -> tuple[dict[str, Any], list[Any]]:
-    collector = RowCollector(schema, Report(), Anything(), bytes_max=1 << 30)
+def _read(
+    schema: AcceptedSchema, data: bytes, fast: bool, marks_nulls: bool = False
+) -> tuple[dict[str, Any], list[Any]]:
+    collector = RowCollector(
+        schema, Report(), Anything(), bytes_max=1 << 30, marks_nulls=marks_nulls
+    )
     collector.begin_file("f")
     reader = StrictReader(collector)
     if not fast:
         reader._read_fast = lambda *_: False  # type: ignore[method-assign, assignment]
+        reader._read_layouts = (  # type: ignore[method-assign]
+            lambda lines, _: np.arange(len(lines.ends))
+        )
     reader.read(io.BytesIO(data))
     tables = {}
     for key, table in collector.finish().items():
@@ -163,3 +172,64 @@ def test_the_fast_reading_is_used(schema: AcceptedSchema, monkeypatch: pytest.Mo
     tables, problems = _read(schema, "\n".join(map(json.dumps, lines)).encode(), True)
     assert problems == []
     assert len(tables) == 4
+
+
+# -- lines of one layout ---------------------------------------------------------------------------
+
+LAYOUTS = [
+    '{"type":"A","data":{"k":%(s)s,"i":%(i)s,"d":%(d)s,"b":%(b)s}}',
+    '{"type": "A", "data": {"k": %(s)s, "l": %(i)s, "u": %(u)s, "f": %(d)s}}',
+    '{"data":{"e":%(e)s,"k":%(s)s},"type":"A"}',
+    '{"edge":"Link","from":%(s)s,"to":%(s)s,"data":{"w":%(i)s,"at":%(t)s}}',
+    '{"edge":"Link","from":%(s)s,"data":{"id":%(s)s},"to":%(s)s}',
+    '{"edge":"Bare","from":%(s)s,"to":%(s)s}',
+    '{"type":"T","data":{"day":%(y)s,"blob":null}}',
+    '{"type":"T","data":{"day":%(y)s,"at":%(t)s}}',
+    '{"type":"A","data":{"i":%(i)s,"zz":1}}',
+    '{"type":"A","data":{"i":%(i)s,"i":%(i)s}}',
+    '{"type":"A","data":{"k":%(s)s}} ',
+]  # fmt: skip
+FITTING = {
+    "s": ['"x"', '""', '"é"', '"a, b: {c}"', '"null"'],
+    "i": ["0", "-1", "17", "2147483647", "null"],
+    "u": ["18446744073709551615", "0"],
+    "d": ["1", "-0.5", "1e2", "1E-3", "0.1", "null"],
+    "b": ["true", "false", "null"],
+    "e": ['"x"', '"y"'],
+    "t": ['"2024-02-29T12:00:00Z"', '"2024-02-29T12:00:00.5+01:00"'],
+    "y": ['"2024-02-29"', '"1999-12-31"'],
+}
+
+
+@pytest.mark.parametrize("marks_nulls", [False, True])
+@pytest.mark.parametrize("seed", range(30))
+def test_L_4_lines_of_one_layout_are_read_as_the_exact_reader_reads_them(
+    schema: AcceptedSchema, seed: int, marks_nulls: bool
+) -> None:
+    rng = Random(1_000 + seed)
+    odd = rng.choice([0.0, 0.002, 0.05])
+    layouts = rng.sample(LAYOUTS, rng.randint(1, 3))
+
+    def value(kind: str) -> str:
+        return rng.choice(VALUES if rng.random() < odd else FITTING[kind])
+
+    lines = []
+    for _ in range(rng.choice([70, 300])):
+        text = rng.choice(layouts) % {kind: value(kind) for kind in FITTING}
+        lines.append(_damaged(rng, text) if rng.random() < odd else text)
+    data = "\n".join(lines).encode() + rng.choice([b"", b"\n"])
+    if rng.random() < 0.1:
+        data = data.replace("é".encode(), b"\xe9")
+    fast = _read(schema, data, True, marks_nulls)
+    exact = _read(schema, data, False, marks_nulls)
+    assert fast == exact
+
+
+def test_lines_of_one_layout_need_no_parser(
+    schema: AcceptedSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f'{{"type":"A","data":{{"k":"k{n}","i":{n}}}}}' for n in range(200)]
+    monkeypatch.setattr(ndjson, "group_lines", None)
+    rows, problems = _read(schema, ("\n".join(lines) + "\n").encode(), True)
+    assert problems == []
+    assert rows["node:A"]["i"] == f"int32 {list(range(200))!r}"

@@ -1,9 +1,10 @@
 """Newline-delimited JSON: the strict reader, and the compatible one for older clients.
 
-The strict reader groups the lines of a block by type and lets Arrow parse all lines of one type at
-once. Arrow enforces the same rules (duplicate members, unknown fields, numbers out of range) except
-for a few that are checked here. Groups that Arrow refuses are read again line by line, which gives
-the exact message and line, or the row.
+The strict reader reads lines of one layout as slices of the block (``ndjson_layout``). It groups
+the others by type and lets Arrow parse all lines of one type at once. Arrow enforces the same rules
+(duplicate members, unknown fields, numbers out of range) except for a few that are checked here.
+Groups that Arrow refuses are read again line by line, which gives the exact message and line, or
+the row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pyarrow import json as arrow_json
 
 from omnigraph.constraints.coerce import CoercedColumn, coerce_column
 from omnigraph.errors import ResourceLimit
-from omnigraph.ingest.ndjson_lines import HEAD, LineGroup, group_lines
+from omnigraph.ingest.ndjson_layout import read_layouts
+from omnigraph.ingest.ndjson_lines import HEAD, LineBlock, LineGroup, group_lines
 from omnigraph.ingest.records import RecordReader, parse_strict
 from omnigraph.ingest.row_collector import RowCollector
 from omnigraph.lang.schema import EdgeType, NodeType
@@ -47,18 +49,24 @@ class StrictReader:
 
     def read(self, stream: IO[bytes], *, begins_file: bool = True) -> int:
         """Read all records of a stream; returns the number of lines."""
-        lines = 0
-        for block, lines in _blocks(stream, self._collector.place):
-            first = lines - block.count(b"\n") + 1
-            text = block.removeprefix(BOM) if first == 1 and begins_file else block
-            self._read_block(text, first)
+        ended = 0  # lines that end with a newline
+        for block in _blocks(stream):
+            if len(block) > LINE_BYTES_MAX and not block.endswith(b"\n"):
+                raise _too_long(len(block), self._collector.place(ended + 1))
+            begins = begins_file and not ended
+            lines = LineBlock(block.removeprefix(BOM) if begins else block)
+            self._read_block(lines, ended + 1)
+            ended += len(lines.ends) - (not block.endswith(b"\n"))
             if self._progress is not None:
                 self._progress(len(block))
-        return lines
+        return ended
 
-    def _read_block(self, block: bytes, first: int) -> None:
-        groups, slow = group_lines(block, first)
-        is_utf8 = _is_utf8(block)
+    def _read_block(self, lines: LineBlock, first: int) -> None:
+        is_utf8 = _is_utf8(lines.block)
+        left = self._read_layouts(lines, first) if is_utf8 else np.arange(len(lines.ends))
+        if not len(left):
+            return
+        groups, slow = group_lines(lines, left, first)
         for group in groups:
             owner = self._owner(group.head) if is_utf8 else None
             if owner is None or not self._read_fast(owner, group):
@@ -84,6 +92,25 @@ class StrictReader:
             else:
                 self._records.read(record, number)
 
+    # -- lines of one layout -----------------------------------------------------------------------
+
+    def _read_layouts(self, lines: LineBlock, first: int) -> np.ndarray[Any, Any]:
+        """Read what can be read without a parser; returns the other lines, counted from 0."""
+        left = np.ones(len(lines.ends), dtype=bool)
+        for found in read_layouts(lines, self._collector.schema):
+            columns = self._coerced(found.owner, found.columns, len(found.rows), found.rows + first)
+            if columns is not None:
+                nulled = {
+                    name: columns[name].is_null()
+                    for name in found.owner.properties
+                    if name in found.columns and columns[name].null_count
+                }
+                numbers = pa.array(found.rows + first, type=pa.int64())
+                marked = nulled if self._collector.marks_nulls else None
+                self._collector.add_columns(found.owner, columns, numbers, marked)
+                left[found.rows] = False
+        return np.flatnonzero(left)
+
     # -- whole groups ------------------------------------------------------------------------------
 
     def _read_fast(self, owner: NodeType | EdgeType, group: LineGroup) -> bool:
@@ -91,33 +118,51 @@ class StrictReader:
         parsed = self._parse(owner, group.data)
         if parsed is None or not _framed(parsed, group):
             return False
-        columns: dict[str, Any] = {}
+        given: dict[str, Any] = {}
         for name, field in owner.endpoints.items():
             if parsed[field].null_count:
                 return False
-            columns[name] = parsed[field]
+            given[name] = parsed[field]
         data = parsed["data"].combine_chunks()
         for column in owner.columns():
-            if column.name in columns:
-                continue
-            values = _member(data, column.name)
-            if column.property_id is None:
-                columns[column.name] = values
-                continue
-            found = coerce_column(values, column.type)
-            if found.problems:
-                return False
-            columns[column.name] = self._column(column.type, found, group)
-        ordered = {column.name: columns[column.name] for column in owner.columns()}
-        nulled = _nulled(owner, ordered, group) if self._collector.marks_nulls else None
+            if column.name not in given:
+                given[column.name] = _member(data, column.name)
+        columns = self._coerced(owner, given, len(group.numbers), group.numbers)
+        if columns is None:
+            return False
+        nulled = _nulled(owner, columns, group) if self._collector.marks_nulls else None
         numbers = pa.array(group.numbers, type=pa.int64())
-        self._collector.add_columns(owner, ordered, numbers, nulled)
+        self._collector.add_columns(owner, columns, numbers, nulled)
         return True
 
-    def _column(self, kind: PropertyType, found: CoercedColumn, group: LineGroup) -> Any:
+    def _coerced(
+        self,
+        owner: NodeType | EdgeType,
+        given: Mapping[str, Any],
+        count: int,
+        numbers: np.ndarray[Any, Any],
+    ) -> dict[str, Any] | None:
+        """The columns as they are stored; None when a value does not fit."""
+        columns: dict[str, Any] = {}
+        for column in owner.columns():
+            values = given.get(column.name)
+            if values is None:
+                columns[column.name] = column_array(column.type, [None] * count)
+            elif column.property_id is None:
+                columns[column.name] = values
+            else:
+                found = coerce_column(values, column.type)
+                if found.problems:
+                    return None
+                columns[column.name] = self._column(column.type, found, numbers)
+        return columns
+
+    def _column(
+        self, kind: PropertyType, found: CoercedColumn, numbers: np.ndarray[Any, Any]
+    ) -> Any:
         if found.values is None:
             return found.column
-        return column_array(kind, self._collector.settle(found.values, group.numbers.tolist()))
+        return column_array(kind, self._collector.settle(found.values, numbers.tolist()))
 
     def _parse(self, owner: NodeType | EdgeType, data: pa.Buffer) -> pa.Table | None:
         """The lines parsed by Arrow, with times as text or else as numbers."""
@@ -198,30 +243,28 @@ def _values(text: str) -> Iterator[Any]:
         yield value
 
 
-def _blocks(stream: IO[bytes], place: Callable[[int], str]) -> Iterator[tuple[bytes, int]]:
-    """Blocks of whole lines, each with the number of complete lines so far.
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Blocks of whole lines; only the last one may lack its newline.
 
-    Only the last block may lack its newline. ``place`` names a line in messages.
+    A block of more than ``LINE_BYTES_MAX`` without a newline is the beginning of a line.
     """
     begun: list[bytes] = []
-    size = lines = 0
+    size = 0
     while True:
         read = stream.read(BLOCK_BYTES)
         if not read:
             break
         cut = read.rfind(b"\n") + 1
         if cut:
-            block = b"".join((*begun, read[:cut]))
-            lines += block.count(b"\n")
-            yield block, lines
+            yield b"".join((*begun, read[:cut]))
             begun, size = [read[cut:]], len(read) - cut
             continue
         begun.append(read)
         size += len(read)
         if size > LINE_BYTES_MAX:
-            raise _too_long(size, place(lines + 1))
+            break
     if size:
-        yield b"".join(begun), lines
+        yield b"".join(begun)
 
 
 def _too_long(size: int, place: str) -> ResourceLimit:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+_PAIR_BYTES = np.frombuffer("".join(_PAIRS).encode(), dtype=np.uint16)
 ULID_LENGTH = 26
 _PAIR_SHIFTS = range(120, -1, -10)
 _RANDOM_BITS = 80
@@ -51,15 +52,12 @@ def placed_ulids(operation_id: str, part: int, places: np.ndarray[Any, Any]) -> 
 def _spelled(first: int, low: np.ndarray[Any, Any]) -> pa.Array:
     """ULIDs that share all but their last eight characters, which spell ``low``."""
     count = len(low)
-    shifts = np.arange(_RUN_BITS - 5, -1, -5, dtype=np.int64)
-    letters = np.frombuffer(_ALPHABET.encode(), dtype=np.uint8)
-    text = np.empty((count, ULID_LENGTH), dtype=np.uint8)
-    text[:, : -len(shifts)] = np.frombuffer(
-        encode_ulid(first)[: -len(shifts)].encode(), dtype=np.uint8
-    )
-    text[:, -len(shifts) :] = letters[(low[:, None] >> shifts) & 31]
+    pairs = np.empty((count, ULID_LENGTH // 2), dtype=np.uint16)
+    pairs[:] = np.frombuffer(encode_ulid(first).encode(), dtype=np.uint16)
+    for at, shift in enumerate(range(_RUN_BITS - 10, -1, -10), start=-(_RUN_BITS // 10)):
+        pairs[:, at] = _PAIR_BYTES[(low >> shift) & 1023]
     offsets = np.arange(count + 1, dtype=np.int64) * ULID_LENGTH
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text.tobytes())]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(pairs)]
     return pa.Array.from_buffers(pa.large_string(), count, buffers).cast(pa.string())
 
 

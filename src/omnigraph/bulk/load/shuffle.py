@@ -57,12 +57,20 @@ def hash_of(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
     shift = ((_WORD - kept) * 8).astype(np.uint64)
     spare = np.maximum(sizes - _WORD, 0)
     mixed = sizes.astype(np.uint64)
-    for factor, offset in zip(_MIX, (0 * spare, spare // 2, spare), strict=True):
-        word = words[starts + offset]
-        word = np.where(kept == 0, 0, (word << shift) >> shift)  # only this string's own bytes
+    word = _own_bytes(words[starts], kept, shift)
+    for factor, offset in zip(_MIX, (None, spare // 2, spare), strict=True):
+        if offset is not None and sizes.max() > _WORD:  # else it is the same word
+            word = _own_bytes(words[starts + offset], kept, shift)
         mixed = (mixed ^ word) * np.uint64(factor)
         mixed ^= mixed >> np.uint64(29)
     return mixed
+
+
+def _own_bytes(word: Any, kept: Any, shift: Any) -> Any:
+    """The words without the bytes that follow their string."""
+    own = (word << shift) >> shift
+    own[kept == 0] = 0
+    return own
 
 
 @dataclass(frozen=True, slots=True)
