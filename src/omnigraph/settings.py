@@ -263,8 +263,8 @@ class SparkSettings:
     """Bulk work on Spark."""
 
     load_engine: Engine = _choice(  # noqa: RUF009 - a field
-        "where a load runs: `local` (in this process), `spark`, or `auto` (by the size of its "
-        "input)",
+        "where a load runs: `local` (in this process), `spark`, or `auto` (where it is done first: "
+        "by size, cores and the session at hand)",
         "OMNIGRAPH_LOAD_ENGINE",
         "auto",
         _ENGINES,

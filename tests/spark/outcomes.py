@@ -38,7 +38,7 @@ def _violations(error: OmnigraphError) -> Any:
     found = error.details.get("violations", [])
     if error.details.get("total", 0) > VIOLATIONS_SHOWN_MAX:
         return sorted({violation["rule"] for violation in found})
-    return sorted(_plain(repr(sorted(_named(violation).items()))) for violation in found)
+    return [_plain(repr(sorted(_named(violation).items()))) for violation in found]
 
 
 def _named(violation: dict[str, Any]) -> dict[str, Any]:
@@ -59,3 +59,9 @@ def two_graphs(empty: Path, folder: Path, stored: bytes) -> tuple[Graph, Graph]:
     omnigraph.open(first).load(stored, mode="append", engine="local")
     shutil.copytree(first, second)
     return omnigraph.open(first), omnigraph.open(second)
+
+
+def copied(graph: Graph, folder: Path) -> Graph:
+    """A copy of a graph."""
+    shutil.copytree(graph.uri.removeprefix("file://"), folder)
+    return omnigraph.open(folder)

@@ -16,7 +16,9 @@ import omnigraph
 from omnigraph.errors import InvalidInput
 from omnigraph.ingest.load import LoadSpec
 from omnigraph.settings import Settings
-from omnigraph.spark.engine_choice import AUTO_BYTES_MIN, choose_engine
+from omnigraph.spark import engine_choice
+from omnigraph.spark.engine_choice import choose_engine
+from omnigraph.spark.session import spark_session
 from omnigraph.spark.session.java import find_java_home
 
 
@@ -83,24 +85,29 @@ def test_the_command_line_loads_on_spark_on_a_machine_without_java(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("engine", "size", "expected"),
+    ("engine", "master", "expected"),
     [
-        (None, 100, "local"),
-        (None, AUTO_BYTES_MIN + 1, "spark"),
-        ("auto", 100, "local"),
-        ("spark", 100, "spark"),
-        ("local", AUTO_BYTES_MIN + 1, "local"),
+        (None, None, "local"),
+        ("auto", "spark://somewhere:7077", "spark"),
+        ("local", "spark://somewhere:7077", "local"),
+        ("spark", None, "spark"),
     ],
 )
-def test_the_engine_is_chosen_by_the_size_of_the_input_unless_named(
-    engine: str | None, size: int, expected: str
+def test_the_engine_is_chosen_by_its_estimated_cost_unless_named(
+    engine: str | None, master: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert choose_engine(engine, LoadSpec(b" " * size, "append"), Settings()) == expected
+    monkeypatch.setattr(engine_choice, "input_bytes", lambda *_: 1 << 40)
+    monkeypatch.setattr(spark_session, "_own", None)
+    monkeypatch.setattr(spark_session, "_active", lambda: None)
+    settings = Settings().with_master(master)
+    choice = choose_engine(engine, LoadSpec(b"", "append"), settings)
+    assert choice.engine == expected
+    assert choice.reason
 
 
 def test_the_settings_name_the_engine() -> None:
     settings = Settings.from_environment({"OMNIGRAPH_LOAD_ENGINE": "spark"})
-    assert choose_engine(None, LoadSpec(b"", "append"), settings) == "spark"
-    assert choose_engine("local", LoadSpec(b"", "append"), settings) == "local"
+    assert choose_engine(None, LoadSpec(b"", "append"), settings).engine == "spark"
+    assert choose_engine("local", LoadSpec(b"", "append"), settings).engine == "local"
     with pytest.raises(InvalidInput, match="'fast' is not an engine"):
         choose_engine("fast", LoadSpec(b"", "append"), settings)

@@ -18,6 +18,9 @@ def watcher(call: Invocation) -> Callable[[Progress], None] | None:
         return None
 
     def show(progress: Progress) -> None:
+        if progress.message:
+            print(progress.message, file=sys.stderr, flush=True)
+            return
         text = f"{progress.phase}: {progress.rows} rows, {progress.bytes_read >> 20} MiB"
         if progress.tasks:
             text = f"{progress.phase}: {_bar(progress.tasks_done, progress.tasks)}"

@@ -519,10 +519,10 @@ class Graph:
             idempotency_key: A repeated load with this key returns the result of the first.
             progress: Called during the load.
             upkeep: Compact and index afterwards; False leaves that to a later write.
-            engine: ``auto`` (large input and DataFrames on Spark, other input in process),
+            engine: ``auto`` (where the load is done first; DataFrames on Spark),
                 ``spark`` or ``local``.
             quarantine: A new file for bad records, with what is wrong with them; the others are
-                loaded. Needs Spark.
+                loaded.
 
         Returns:
             Records per type, and the commit.

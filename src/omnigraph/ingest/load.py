@@ -29,8 +29,8 @@ of types to those."""
 class Progress:
     """How far a load is.
 
-    ``phase`` is ``read``, ``check`` or ``done``. On Spark it is the name of a job, and ``tasks``
-    and ``tasks_done`` count its tasks.
+    ``phase`` is ``engine``, ``read``, ``check`` or ``done``. Of a load that is divided into tasks
+    it is the name of a job, and ``tasks`` and ``tasks_done`` count its tasks.
     """
 
     phase: str
@@ -38,6 +38,8 @@ class Progress:
     rows: int
     tasks: int = 0
     tasks_done: int = 0
+    message: str = ""
+    """In the phase ``engine``: which engine was chosen, and why."""
 
 
 @dataclass(frozen=True, slots=True)

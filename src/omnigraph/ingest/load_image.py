@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from omnigraph.constraints import NULLED, Image, Report, TypeImage
 from omnigraph.constraints.image import empty_ids
 from omnigraph.constraints.row_checks import check_required
+from omnigraph.ingest.row_collector import places
 from omnigraph.ingest.upsert import Applied, apply_rows, equal_edges, replaced_rows
 from omnigraph.lang.schema import AcceptedSchema, EdgeType
 from omnigraph.prepare.entity_rows import with_defaults
@@ -59,6 +60,8 @@ def upsert_image(
             added = _unmatched(owner, fresh, applied, stored)
             written = pa.concat_tables([written, added.cast(written.schema)])
             row_ids = pa.concat_arrays([row_ids, pa.nulls(added.num_rows, row_ids.type)])
+            order = pa.array(np.argsort(places(written), kind="stable"))
+            written, row_ids = written.take(order), row_ids.take(order)
         found[key] = TypeImage(written, fresh=row_ids.null_count == len(row_ids))
         known[key] = KnownRows(row_ids, empty_row_ids())
     return LoadImage(found, known)

@@ -151,7 +151,8 @@ def report_checks(results: Iterable[CheckedBucket]) -> Report:
     for order, report in noted:
         for violation in report.shown:
             place = (violation.file or "", violation.line or 0, violation.id or "")
-            found.append(((order, place), violation))
+            stored_last = violation.rule == "exists"  # of ids: repeated ones, then stored ones
+            found.append(((order, stored_last, place), violation))
     found.sort(key=lambda item: item[0])
     whole = Report()
     _fill(whole, [report for _, report in noted], [violation for _, violation in found])

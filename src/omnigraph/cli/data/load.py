@@ -73,7 +73,7 @@ def load(
         typer.Option(
             "--engine",
             metavar="ENGINE",
-            help="auto (by the size of the input), spark or local.",
+            help="auto (by estimated cost), spark or local.",
             show_default=False,
         ),
     ] = None,

@@ -20,10 +20,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from omnigraph.bulk.estimate import SparkAtHand
 from omnigraph.errors import SparkUnavailable
 from omnigraph.settings import Settings
 from omnigraph.spark.session import warm_server as server
-from omnigraph.spark.session.installed import require_pyspark
+from omnigraph.spark.session.installed import is_available, require_pyspark
 from omnigraph.spark.session.java import find_java_home
 from omnigraph.spark.session.process_environment import executor_environment, prepare_for_java
 
@@ -42,6 +43,15 @@ JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:GCTimeRatio=9"
 keeps gigabytes after the first large job and is hardly faster."""
 
 SHUFFLE_PARTITIONS_PER_CORE: Final = 4
+
+START_S: Final = 20.0
+"""Seconds until a new session runs its first task: Java, the session, imports of the workers."""
+
+CONNECT_S: Final = 1.0
+"""The same for a session of a running server."""
+
+CLUSTER_CORES: Final = 16
+"""Cores of a cluster that was not asked yet; used to choose an engine only."""
 
 _lock = threading.Lock()
 _own: SparkSession | None = None
@@ -86,6 +96,29 @@ def stop() -> None:
         _own = None
 
 
+def at_hand(settings: Settings) -> SparkAtHand | None:
+    """The session that ``session`` would return, without starting one; None without PySpark."""
+    if not is_available():
+        return None
+    running = _own if _own is not None and not _is_stopped(_own) else _active()
+    if running is not None:
+        return SparkAtHand(parallelism(running), 0.0, not _runs_here(running))
+    spark = settings.spark
+    if spark.remote or (spark.master is not None and not spark.master.startswith("local")):
+        return SparkAtHand(CLUSTER_CORES, CONNECT_S if spark.remote else START_S, True)
+    warm = spark.server != "off" and spark.master is None and server.running(settings) is not None
+    return SparkAtHand(_cores(), CONNECT_S if warm else START_S, False)
+
+
+def _active() -> SparkSession | None:
+    """The session of the program that uses this library."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
 def is_connect(spark: SparkSession) -> bool:
     """Whether this is a Spark Connect session, which has no SparkContext and no RDDs."""
     return "pyspark.sql.connect" in type(spark).__module__
@@ -96,9 +129,13 @@ def is_on_this_machine(tasks: Any) -> bool:
     spark = getattr(tasks, "spark", None)
     if spark is None:
         return True
+    return _runs_here(spark)
+
+
+def _runs_here(spark: SparkSession) -> bool:
     if is_connect(spark):
         return spark is _own and _is_warm
-    return bool(spark.sparkContext.master.startswith("local"))
+    return (spark.sparkContext.master or "").startswith("local")
 
 
 def parallelism(spark: SparkSession) -> int:
