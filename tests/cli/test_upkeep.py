@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Program
@@ -118,3 +119,25 @@ def test_cleanup_says_that_readers_keep_what_it_leaves(inline: Program, tmp_path
     done = inline("cleanup", str(tmp_path / "g"), "--keep", "1", "--confirm", "--yes")
     assert "2 commits stay for now: a state may be read for 3600 s" in done.out
     assert "(OMNIGRAPH_READER_GRACE_SECONDS)" in done.out
+
+
+def test_a_load_is_reported_before_its_upkeep_which_may_be_interrupted(
+    inline: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    graph = people_graph(tmp_path / "g")
+    data = tmp_path / "d.jsonl"
+    data.write_text('{"type": "City", "data": {"name": "Rome"}}\n')
+    printed: list[str] = []
+
+    def interrupted(*_: object) -> list[str]:
+        printed.append(capsys.readouterr().out)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("omnigraph.local.context.run_upkeep", interrupted)
+    arguments = ["load", graph.uri, "--data", str(data), "--mode"]
+    assert inline(*arguments, "append").code == 0
+    assert "loaded 1 entities into main; commit " in printed[0]
+    assert (
+        inline("load", graph.uri, "--data", str(data), "--mode", "merge", "--no-upkeep").code == 0
+    )
+    assert len(printed) == 1

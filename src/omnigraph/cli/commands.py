@@ -7,6 +7,7 @@ forms of output. A command function takes a :class:`Invocation` and its own argu
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from omnigraph.cli.flags import Flags
 from omnigraph.cli.output import (
     EXIT_USAGE,
     CommandResult,
+    flush_output,
     output_errors,
     print_result,
     report_interrupt,
@@ -156,7 +158,11 @@ def _run(verb: Verb, function: Function, flags: Flags, given: dict[str, Any]) ->
             print_result(result, as_json=flags.json)
         except KeyboardInterrupt:
             return report_interrupt(outcome if verb.writes else None, as_json=flags.json)
-        return result.exit_code
+    if result.afterwards is not None:
+        flush_output()
+        with contextlib.suppress(KeyboardInterrupt):
+            result.afterwards()
+    return result.exit_code
 
 
 def _outer(ctx: typer.Context) -> Flags:

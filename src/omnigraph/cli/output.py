@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TextIO, cast
@@ -36,12 +36,14 @@ class CommandResult:
     """What a command found out: as data, as lines of text, and how the program ends.
 
     ``stream`` is for bytes that are the answer themselves: they go to stdout as they come.
+    ``afterwards`` is work that the answer does not wait for, and that Ctrl-C may end.
     """
 
     data: Any
     lines: Sequence[str]
     exit_code: int = EXIT_OK
     stream: Iterable[bytes] | None = None
+    afterwards: Callable[[], None] | None = None
 
 
 _UNPRINTABLE: Final = re.compile(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.migrations.upgrade import UpgradeReport
     from omnigraph.catalog.snapshot import SnapshotPins
     from omnigraph.graph.backend import MaintenanceBackend
+    from omnigraph.ingest.load import LoadResult
     from omnigraph.maintenance.backup import CopyReport
     from omnigraph.maintenance.cleanup import CleanupReport
     from omnigraph.maintenance.entity_purge import PurgeReport
@@ -181,6 +182,28 @@ class Maintenance:
         return self._backend.optimize(
             arguments.text("branch", branch), arguments.text("engine", engine)
         )
+
+    def tend(self, result: LoadResult) -> list[str]:
+        """Compact and index what a load has written that was given ``upkeep=False``.
+
+        The load stands whether or not this is run; the next write to a type tends it, too.
+
+        Args:
+            result: What the load returned.
+
+        Returns:
+            The type keys whose table was compacted or indexed.
+
+        Raises:
+            ReadOnly: The handle is read-only.
+
+        Example:
+            >>> line = b'{"type": "Person", "data": {"name": "Zoe"}}'
+            >>> loaded = graph.load(line, mode="append", upkeep=False)
+            >>> graph.maintenance.tend(loaded)
+            []
+        """
+        return self._backend.tend(result.branch, result.rows_written)
 
     def cleanup(
         self,

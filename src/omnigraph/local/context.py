@@ -76,16 +76,19 @@ class GraphContext:
         """The commit loop of one write."""
         return Committer(self.repository, self.transaction)
 
-    def run_upkeep(self, branch: str, rows_written: Mapping[str, int]) -> None:
-        """Compact and index what a write touched. The write stands whether or not this works."""
+    def run_upkeep(self, branch: str, rows_written: Mapping[str, int]) -> list[str]:
+        """Compact and index what a write touched; returns the types whose table changed.
+
+        The write stands whether or not this works.
+        """
         if not rows_written:
-            return
+            return []
         try:
             found = self.repository.branch(branch)
         except OmnigraphError as error:
             log.info("upkeep of %s was skipped: %s", branch, error.message)
-            return
-        run_upkeep(self.repository, self.transaction, found, rows_written)
+            return []
+        return run_upkeep(self.repository, self.transaction, found, rows_written)
 
 
 def write_options(

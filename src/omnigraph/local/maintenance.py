@@ -5,7 +5,7 @@ Nothing here adds a commit or changes what a branch says, except a purge and a f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -83,6 +83,10 @@ class LocalMaintenance:
             return optimize(self._repository, self._transaction, found, rewrite)
 
     # -- removal -----------------------------------------------------------------------------------
+
+    def tend(self, branch: str, rows_written: Mapping[str, int]) -> list[str]:
+        with self._context.writing(branch):
+            return self._context.run_upkeep(branch, rows_written)
 
     def cleanup(
         self, keep: int | None, older_than: timedelta | None, *, confirm: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Annotated, cast
 
 import typer
@@ -12,7 +13,7 @@ from omnigraph import Graph, LoadMode, LoadResult
 from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument
 from omnigraph.cli.commands import Invocation, command, single
-from omnigraph.cli.output import CommandResult, columns, warn
+from omnigraph.cli.output import CommandResult, columns, say, warn
 from omnigraph.cli.progress import watcher
 from omnigraph.cli.write_options import (
     IdempotencyOption,
@@ -66,7 +67,7 @@ def load(
     idempotency_key: IdempotencyOption = None,
     upkeep: Annotated[
         bool,
-        typer.Option("--upkeep/--no-upkeep", help="Compact and index afterwards."),
+        typer.Option("--upkeep/--no-upkeep", help="Compact and index after the report."),
     ] = True,
     engine: Annotated[
         str | None,
@@ -110,11 +111,24 @@ def load(
         expected_head=if_commit,
         idempotency_key=idempotency_key,
         progress=watcher(call),
-        upkeep=upkeep,
+        upkeep=False,
         engine=engine if master is None else "spark",
         quarantine=_quarantine(on_error, quarantine),
     )
-    return describe(graph, result, time.perf_counter() - started)
+    found = describe(graph, result, time.perf_counter() - started)
+    if not upkeep:
+        return found
+    return replace(found, afterwards=lambda: _tend(call, graph, result))
+
+
+def _tend(call: Invocation, graph: Graph, result: LoadResult) -> None:
+    """Compact and index after the commit was reported; a line says so while it takes."""
+    if watcher(call) is None:
+        graph.maintenance.tend(result)
+        return
+    say("compacting and indexing; Ctrl-C leaves it to a later write")
+    changed = graph.maintenance.tend(result)
+    say(f"done: {', '.join(changed) or 'nothing to do'}")
 
 
 def _quarantine(on_error: str, file: str | None) -> str | None:
