@@ -36,7 +36,7 @@ _FAMILIES: Final = ("string", "integer", "float", "bool", "date", "datetime")
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _LineValue:
     """A value of a layout: its column, and where it stands in a line.
 
     A string lies between the quotes ``quote`` and ``quote + 1``. Any other value ends ``tail``
@@ -49,14 +49,14 @@ class _Value:
     tail: int = 0
 
 
-@dataclass(slots=True)
-class _Layout:
+@dataclass(frozen=True, slots=True)
+class _LineLayout:
     """The constant texts of a line and the values between them; one text more than values."""
 
     owner: NodeType | EdgeType
     quotes: int
     texts: list[bytes] = field(default_factory=list)
-    values: list[_Value] = field(default_factory=list)
+    values: list[_LineValue] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def read_layouts(block: LineBlock, schema: AcceptedSchema) -> Iterator[LayoutRow
 # -- layouts ---------------------------------------------------------------------------------------
 
 
-def _layout_of(line: bytes, schema: AcceptedSchema) -> _Layout | None:
+def _layout_of(line: bytes, schema: AcceptedSchema) -> _LineLayout | None:
     """The layout of a line; None when it is no correct record of plain values."""
     try:
         record = parse_strict(line.decode("utf-8"))
@@ -109,10 +109,10 @@ def _layout_of(line: bytes, schema: AcceptedSchema) -> _Layout | None:
     owner = _owner(record, schema)
     if owner is None:
         return None
-    layout = _Layout(owner, line.count(b'"'))
+    layout = _LineLayout(owner, line.count(b'"'))
     path: list[str] = []
     name, text, quotes, at = None, b"", 0, 0
-    open_tail: _Value | None = None
+    open_tail: _LineValue | None = None
     while at < len(line):
         token = _TOKEN.match(line, at)
         if token is None:
@@ -128,11 +128,11 @@ def _layout_of(line: bytes, schema: AcceptedSchema) -> _Layout | None:
                 column = _column(owner, path, name)
             if open_tail is not None:
                 tail = len(text)
-                layout.values[-1] = _Value(open_tail.column, False, quotes, tail)
+                layout.values[-1] = _LineValue(open_tail.column, False, quotes, tail)
                 open_tail = None
             if column is not None:
                 layout.texts.append(text + b'"')
-                layout.values.append(_Value(column, True, quotes))
+                layout.values.append(_LineValue(column, True, quotes))
                 text = b'"'
             else:
                 text += token[0]
@@ -143,7 +143,7 @@ def _layout_of(line: bytes, schema: AcceptedSchema) -> _Layout | None:
             if column is None or open_tail is not None:
                 return None
             layout.texts.append(text)
-            open_tail = _Value(column, False)
+            open_tail = _LineValue(column, False)
             layout.values.append(open_tail)
             text = b""
             continue
@@ -154,7 +154,7 @@ def _layout_of(line: bytes, schema: AcceptedSchema) -> _Layout | None:
                 path.pop()
         text += marks if marks is not None else blank
     if open_tail is not None:
-        layout.values[-1] = _Value(open_tail.column, False, None, len(text))
+        layout.values[-1] = _LineValue(open_tail.column, False, None, len(text))
     layout.texts.append(text)
     return layout
 
@@ -197,7 +197,7 @@ def _column(owner: NodeType | EdgeType, path: list[str], name: str | None) -> st
 
 def _slices(
     block: LineBlock,
-    layout: _Layout,
+    layout: _LineLayout,
     rows: np.ndarray[Any, Any],
     positions: np.ndarray[Any, Any],
     first: np.ndarray[Any, Any],
@@ -229,7 +229,7 @@ def _slices(
 
 
 def _columns(
-    block: LineBlock, layout: _Layout, slices: list[tuple[Any, Any]]
+    block: LineBlock, layout: _LineLayout, slices: list[tuple[Any, Any]]
 ) -> dict[str, pa.Array] | None:
     """The values as the JSON parser gives them; None when some are to be parsed."""
     data, owner = pa.py_buffer(block.block), layout.owner
