@@ -96,6 +96,7 @@ class Model:
                 continue
             if id in inserted:
                 entities[id] = {"name": (id, commit.commit_id)}
+                self.equal.setdefault((id, "name", id), set()).add(commit.commit_id)
             for name, value in values.items():
                 if id in inserted or entities[id][name][0] != value:
                     entities[id][name] = (value, commit.commit_id)
