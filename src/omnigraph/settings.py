@@ -350,6 +350,143 @@ class EmbedSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The HTTP server: who may call it, and its limits. Limits hold per worker process."""
+
+    bearer_token: str | None = _text(
+        "a bearer token, of the actor `default`", "OMNIGRAPH_SERVER_BEARER_TOKEN", secret=True
+    )
+    tokens_file: str | None = _text(
+        "a file with a JSON object of actors and bearer tokens; read again when it changes",
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE",
+    )
+    tokens_json: str | None = _text(
+        "the same object itself; the file counts where both are set",
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON",
+        secret=True,
+    )
+    tokens_aws_secret: str | None = _text(
+        "not supported: a server with this variable does not start",
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET",
+    )
+    oidc_issuer: str | None = _text(
+        "the issuer of OpenID Connect tokens that are accepted", "OMNIGRAPH_SERVER_OIDC_ISSUER"
+    )
+    oidc_audience: str | None = _text(
+        "the audience that these tokens must have", "OMNIGRAPH_SERVER_OIDC_AUDIENCE"
+    )
+    oidc_jwks_url: str | None = _text(
+        "where the keys of the issuer are",
+        "OMNIGRAPH_SERVER_OIDC_JWKS_URL",
+        shown="what the issuer's discovery document names",
+    )
+    oidc_actor_claim: str = _text(
+        "the claim of these tokens that names the actor",
+        "OMNIGRAPH_SERVER_OIDC_ACTOR_CLAIM",
+        default="sub",
+        shown="`sub`",
+    )
+    unauthenticated: bool = _flag(
+        "serve without tokens: everybody who reaches the server may use it",
+        "OMNIGRAPH_UNAUTHENTICATED",
+        False,
+    )
+    require_all_graphs: bool = _flag(
+        "do not start when one of the graphs cannot be opened",
+        "OMNIGRAPH_REQUIRE_ALL_GRAPHS",
+        False,
+    )
+    bind: str = _text(
+        "the address and port to listen on; port 0 takes a free one",
+        "OMNIGRAPH_BIND",
+        default="127.0.0.1:8080",
+        shown="`127.0.0.1:8080`",
+    )
+    workers: int = _whole("worker processes", "OMNIGRAPH_SERVER_WORKERS", 1, 1)
+    read_threads: int = _whole(
+        "threads that reads run in",
+        "OMNIGRAPH_SERVER_READ_THREADS",
+        8,
+        1,
+    )
+    write_threads: int = _whole(
+        "threads that writes run in", "OMNIGRAPH_SERVER_WRITE_THREADS", 8, 1
+    )
+    queue_max: int = _whole(
+        "calls that may wait for a thread before further ones are refused",
+        "OMNIGRAPH_SERVER_QUEUE_MAX",
+        256,
+        1,
+    )
+    inflight_max: int = _whole(
+        "writes that an actor may have in flight", "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", 16, 1
+    )
+    inflight_bytes_max: int = _whole(
+        "bytes that the writes of an actor in flight may have",
+        "OMNIGRAPH_PER_ACTOR_BYTES_MAX",
+        4 << 30,
+        1,
+        shown="4 GiB",
+    )
+    timeout_ms: int = _whole(
+        "milliseconds for the statement of a request, unless it asks for less; 0: no limit",
+        "OMNIGRAPH_SERVER_TIMEOUT_MS",
+        60_000,
+        0,
+    )
+    memory_bytes_max: int | None = _whole(
+        "bytes of working memory for the query of a request",
+        "OMNIGRAPH_SERVER_QUERY_BYTES_MAX",
+        None,
+        1,
+        shown="a quarter of memory",
+    )
+    body_bytes_max: int = _whole(
+        "bytes of a JSON body", "OMNIGRAPH_SERVER_BODY_BYTES_MAX", 1 << 20, 1, shown="1 MiB"
+    )
+    load_body_bytes_max: int = _whole(
+        "bytes of the JSON body of `/load` and `/ingest`, which is held in memory",
+        "OMNIGRAPH_SERVER_LOAD_BODY_BYTES_MAX",
+        32 << 20,
+        1,
+        shown="32 MiB",
+    )
+    bulk_body_bytes_max: int = _whole(
+        "bytes of a body that is streamed to the loader, after decompression",
+        "OMNIGRAPH_SERVER_BULK_BODY_BYTES_MAX",
+        64 << 30,
+        1,
+        shown="64 GiB",
+    )
+    body_timeout_s: float = _seconds(
+        "seconds without a byte after which the body of a request is given up",
+        "OMNIGRAPH_SERVER_BODY_TIMEOUT_SECONDS",
+        30.0,
+        least=_POSITIVE,
+        allowed="a number of seconds above 0",
+    )
+    shutdown_grace_s: float = _seconds(
+        "seconds that running requests get when the server stops",
+        "OMNIGRAPH_SHUTDOWN_GRACE_SECONDS",
+        25.0,
+        least=0.0,
+        allowed="a number of seconds from 0",
+    )
+    slow_query_ms: int = _whole(
+        "milliseconds after which a query is logged with its plan; 0: never",
+        "OMNIGRAPH_SERVER_SLOW_QUERY_MS",
+        1_000,
+        0,
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _choice(
+        "what the server logs: `info` has a line per request",
+        "OMNIGRAPH_SERVER_LOG",
+        "info",
+        ("debug", "info", "warning", "error"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CliSettings:
     """The command line."""
 
@@ -378,6 +515,7 @@ class Settings:
     cache: CacheSettings = field(default_factory=CacheSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     embed: EmbedSettings = field(default_factory=EmbedSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
     cli: CliSettings = field(default_factory=CliSettings)
 
     @classmethod

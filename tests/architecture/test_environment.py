@@ -13,6 +13,7 @@ ALLOWED = {
     "settings.py": "reads every setting",
     "storage/__init__.py": "sets LANCE_LOG before Lance is imported",
     "storage/failpoints.py": "arms failpoints in child processes, at import",
+    "server/process_environment.py": "sets what the workers of a server inherit",
     "spark/session/process_environment.py": "sets what Java and PySpark workers inherit",
 }
 """The modules that may use the environment of the process, each with its reason."""

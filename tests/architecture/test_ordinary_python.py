@@ -9,6 +9,7 @@ import pytest
 from tests.architecture.source_tree import trees
 
 SEAMS = {
+    "cli/data/serve.py": {"omnigraph.server"},
     "cli/versions/changes.py": {"fcntl"},
     "graph/connect.py": {"omnigraph.local.backend"},
     "spark/tasks.py": {"pyspark"},
@@ -21,6 +22,7 @@ SEAMS = {
 
 
 ENVIRONMENT = {
+    "server/process_environment.py": "prometheus-client reads its directory",
     "spark/session/process_environment.py": "PySpark, the JVM and Spark Connect read theirs",
     "storage/__init__.py": "Lance reads its log level when it is imported",
 }

@@ -23,6 +23,10 @@ WIRE = {
     "lang/query/plan/explain.py": "the JSON of a statement that inserts an edge",
     "cli/versions/branch.py": "the JSON of a branch that was created",
     "cli/versions/diff.py": "the image of an edge: its `endpoints` are there for edges only",
+    "server/http/shapes.py": "the JSON of a branch that was created",
+    "server/routes/branches.py": "the JSON of a branch that was created",
+    "server/routes/history.py": "the parameters of a difference",
+    "server/routes/loads.py": "the parameter of a load that names where its branch begins",
     "engine/search/analyze.py": "a stop word of English",
     "spark/analytics/analysis.py": "the argument `to` of `Analysis.write`",
 }

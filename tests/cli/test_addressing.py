@@ -98,7 +98,7 @@ class TestAddressing:
         self, inline: Program, arguments: list[str], code: str, says: str, remedy: str
     ) -> None:
         done = inline("snapshot", *arguments, "--json")
-        assert (done.code, done.json["code"]) == (1, code)
+        assert (done.code, done.json["reason"]) == (1, code)
         assert says in done.json["error"]
         assert remedy in done.json["remedy"]
 
@@ -107,7 +107,7 @@ class TestAddressing:
     ) -> None:
         monkeypatch.setenv("OMNIGRAPH_PROFILE", "staging")
         done = inline("snapshot", "--json")
-        assert done.json["code"] == "not_available"
+        assert done.json["reason"] == "not_available"
         assert "staging" in done.json["error"]
 
     def test_an_explicit_graph_beats_the_profile_of_the_environment(

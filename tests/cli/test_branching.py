@@ -83,7 +83,7 @@ class TestMerge:
         change_main(graph)
         done = inline("branch", "merge", "dev", "--uri", graph.uri, "--json")
         assert done.code == 1
-        (conflict,) = done.json["details"]["merge_conflicts"]
+        (conflict,) = done.json["merge_conflicts"]
         assert conflict["kind"] == "divergent_update"
         assert graph.entity("node:Person", "ana")["age"] == 99
 
@@ -116,7 +116,7 @@ class TestMerge:
     ) -> None:
         change_main(graph)
         told = inline("branch", "merge", "dev", "--uri", graph.uri, "--json").json
-        decided = [{**c, "take": "theirs"} for c in told["details"]["merge_conflicts"]]
+        decided = [{**c, "take": "theirs"} for c in told["merge_conflicts"]]
         file = tmp_path / "decided.json"
         file.write_text(json.dumps(decided))
         done = inline("branch", "merge", "dev", "--uri", graph.uri, "--resolve", str(file))

@@ -111,7 +111,7 @@ class TestUsageErrors:
         assert "\nremedy: See `omnigraph" in done.err
         done = inline(*line, "--json") if line[-1] != "--branch" else inline("--json", *line)
         assert (done.code, done.err) == (2, "")
-        assert done.json["code"] == "usage"
+        assert done.json["reason"] == "usage"
         assert says in done.json["error"]
 
     def test_a_filter_that_is_none(self, inline: Program, people: Path) -> None:
@@ -135,7 +135,7 @@ class TestFilesGiven:
         elif isinstance(content, bytes):
             file.write_bytes(content)
         done = inline("init", "--schema", str(file), str(tmp_path / "g"), "--json")
-        assert (done.code, done.json["code"]) == (1, "bad_request")
+        assert (done.code, done.json["reason"]) == (1, "bad_request")
         assert says in done.json["error"]
         assert not (tmp_path / "g").exists()
 
@@ -149,7 +149,7 @@ class TestHowARunEnds:
     def test_an_error_is_json_on_stdout_if_asked(self, inline: Program) -> None:
         done = inline("snapshot", "--json")
         assert (done.code, done.err) == (1, "")
-        assert set(done.json) == {"error", "code", "remedy", "retryable"}
+        assert set(done.json) == {"error", "code", "reason", "remedy", "retryable"}
 
     def test_a_lost_precondition_has_its_own_exit_code(
         self, inline: Program, monkeypatch: pytest.MonkeyPatch
@@ -168,7 +168,7 @@ class TestHowARunEnds:
         assert done.code == 1
         assert done.err.startswith("error[internal]: ZeroDivisionError")
         assert "Traceback" not in done.err
-        assert inline("snapshot", "somewhere", "--json").json["code"] == "internal"
+        assert inline("snapshot", "somewhere", "--json").json["reason"] == "internal"
         monkeypatch.setenv("OMNIGRAPH_DEBUG", "1")
         assert "Traceback" in inline("snapshot", "somewhere").err
 

@@ -151,7 +151,7 @@ class TestCommitChanges:
         )
 
         assert done.code == 1
-        assert done.json["code"] == "change_diff_refusal"
+        assert done.json["reason"] == "change_diff_refusal"
         assert done.json["details"]["reason"] == "parentless_commit"
 
 

@@ -173,7 +173,7 @@ def test_after_the_publish_the_commit_is_named(
     head = graph.history.commits(limit=1)[0].commit_id
     assert head != before
     said = json.loads(done.stdout)
-    assert said["code"] == "interrupted"
+    assert said["reason"] == "interrupted"
     assert said["commits"] == [head]
     assert said["error"] == f"interrupted: the write was committed as {head}"
 

@@ -44,7 +44,7 @@ def test_lint_checks_a_schema_alone(omnigraph: Program, files: Path) -> None:
     assert wrong.code == 1
     assert "bad.pg:1:19" in wrong.err
     assert "did you mean `String`?" in wrong.err
-    assert omnigraph("lint", "--schema", "bad.pg", "--json").json["code"] == "language_error"
+    assert omnigraph("lint", "--schema", "bad.pg", "--json").json["reason"] == "language_error"
     assert omnigraph("lint").code == 1
 
 

@@ -60,7 +60,7 @@ def test_an_unsupported_change_is_named_with_its_code(
     done = inline("schema", "apply", "g", "--schema", file, "--json")
     assert done.code == 1
     assert done.json["error"].startswith("[OG-MF-106] node:Person.age")
-    assert done.json["code"] == "schema_change_refused"
+    assert done.json["reason"] == "schema_change_refused"
 
 
 def test_what_was_dropped_is_asked_for_by_name(inline: Program, graph: library.Graph) -> None:

@@ -61,7 +61,7 @@ def test_cleanup_prints_what_would_go_and_removes_it_when_confirmed(
     assert done["bytes_removed"] > 0
     assert {item["error"] for item in done["datasets"]} == {None}
     reclaimed = inline("export", str(tmp_path / "g"), "--at", first, "--json")
-    assert reclaimed.json["code"] == "history_reclaimed"
+    assert reclaimed.json["reason"] == "history_reclaimed"
 
 
 def test_fsck_and_repair_name_what_is_wrong_and_exit_with_1(
@@ -98,7 +98,7 @@ def test_purge_foretells_and_then_removes_an_entity(inline: Program, tmp_path: P
     done = inline("purge", "node", "Person", "ana", where, "--confirm", "--json").json
     assert (done["confirmed"], done["branches"]) == (True, ["main"])
     again = inline("purge", "node", "Person", "ana", where, "--confirm", "--json")
-    assert (again.code, again.json["code"]) == (1, "entity_not_found")
+    assert (again.code, again.json["reason"]) == (1, "entity_not_found")
     assert inline("fsck", where).code == 0
 
 
@@ -111,7 +111,7 @@ def test_backup_and_clone_say_what_they_copied(inline: Program, tmp_path: Path) 
     assert "copied 0 files" in inline("backup", backup, "--uri", where).out
     assert inline("clone", str(tmp_path / "c"), "--uri", backup).code == 0
     refused = inline("clone", str(tmp_path / "c"), "--uri", backup, "--json")
-    assert (refused.code, refused.json["code"]) == (1, "backup_refused")
+    assert (refused.code, refused.json["reason"]) == (1, "backup_refused")
 
 
 def test_cleanup_says_that_readers_keep_what_it_leaves(inline: Program, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class TestInit:
         (tmp_path / "bad.pg").write_text("node P { a: Strin }")
         done = omnigraph("init", "--schema", "bad.pg", "g", "--json")
         assert (done.code, done.err) == (1, "")
-        assert done.json["code"] == "language_error"
+        assert done.json["reason"] == "language_error"
         (diagnostic,) = done.json["details"]["diagnostics"]
         assert (diagnostic["file"], diagnostic["line"]) == ("bad.pg", 1)
 
@@ -233,7 +233,7 @@ class TestBranch:
         self, inline: Program, people: Path, arguments: list[str], code: str
     ) -> None:
         done = inline("branch", "create", *arguments, "--uri", str(people), "--json")
-        assert (done.code, done.json["code"]) == (1, code)
+        assert (done.code, done.json["reason"]) == (1, code)
 
 
 class TestVersion:
@@ -259,7 +259,7 @@ class TestBadPlaces:
         (tmp_path / "empty").mkdir()
         for place in ("none", "empty"):
             done = inline(*verb, str(tmp_path / place), "--json")
-            assert (done.code, done.json["code"]) == (1, "graph_not_found")
+            assert (done.code, done.json["reason"]) == (1, "graph_not_found")
             assert "omnigraph init" in done.json["remedy"]
         assert os.listdir(tmp_path / "empty") == []
 

@@ -100,7 +100,7 @@ def test_M_6_a_lost_race_is_exit_code_4(omnigraph: Program, graph: str) -> None:
     call = ("mutate", "--uri", graph, "-e", ADD, "--params", '{"n":"Rome"}')
     done = omnigraph(*call, "--if-commit", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "--json")
     assert done.code == 4
-    assert done.json["code"] == "precondition_failed"
+    assert done.json["reason"] == "precondition_failed"
     assert done.json["details"]["expected"] == "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     head = engine.open(graph, read_only=True).snapshot().commit_id
     assert omnigraph(*call, "--if-commit", head).code == 0

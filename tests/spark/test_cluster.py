@@ -106,7 +106,7 @@ def test_a_cluster_without_workers_is_a_stalled_job(cluster: SparkCluster, place
     cluster.kill_worker(1)
     started = monotonic()
     answer = _answer(load)
-    assert answer["code"] == "spark_stalled"
+    assert answer["reason"] == "spark_stalled"
     assert monotonic() - started < 120
     graph = omnigraph.open(place / "g")
     assert graph.snapshot().pin("node:Person").rows == 0

@@ -86,6 +86,11 @@ def local_verb(name: str) -> Verb:
     return Verb(name, "local", frozenset(), "Leave the flag out: no graph is involved.")
 
 
+def server_verb(name: str) -> Verb:
+    """A command that serves the graphs of its arguments."""
+    return Verb(name, "direct (storage-native)", frozenset(), "Pass the graphs as arguments.")
+
+
 def address(flags: Flags, uri: str | None, settings: CliSettings) -> Location:
     """The one graph that the arguments, the flags or the environment name."""
     given = {"a URI": uri, "--store": flags.store}

@@ -38,6 +38,7 @@ NOUNS: Final = {
     "reset": ("versions.reset", "Reset a branch to an older commit."),
     "embed": ("data.embed", "Compute missing embeddings."),
     "analyze": ("data.analyze", "Run a graph algorithm over a graph."),
+    "serve": ("data.serve", "Serve graphs over HTTP."),
     "spark": ("data.spark", "Keep a Spark server running for bulk commands."),
     "index": ("maintenance.index", "List, build and drop the indexes of a graph."),
     "optimize": ("maintenance.optimize", "Compact small files and update indexes."),

@@ -165,10 +165,21 @@ def _place(problem: Mapping[str, Any]) -> str:
 def report_usage(message: str, remedy: str, *, as_json: bool) -> int:
     """Print an error of the argument parser; return the exit code."""
     if as_json:
-        print_json({"error": message, "code": "usage", "remedy": remedy, "retryable": False})
+        print_json(_body("bad_request", "usage", message, remedy))
     else:
         say(f"error[usage]: {message}\nremedy: {remedy}")
     return EXIT_USAGE
+
+
+def _body(code: str, reason: str, message: str, remedy: str) -> dict[str, Any]:
+    """An error that is not one of the tree, in the form of those that are."""
+    return {
+        "error": message,
+        "code": code,
+        "reason": reason,
+        "remedy": remedy,
+        "retryable": False,
+    }
 
 
 def report_interrupt(outcome: WriteOutcome | None, *, as_json: bool) -> int:
@@ -180,7 +191,7 @@ def report_interrupt(outcome: WriteOutcome | None, *, as_json: bool) -> int:
         return EXIT_INTERRUPTED
     message = f"interrupted: {outcome.sentence()}"
     if as_json:
-        print_json({"error": message, "code": "interrupted", "commits": outcome.commits})
+        print_json({"error": message, "reason": "interrupted", "commits": outcome.commits})
     else:
         print(message, file=sys.stderr)
     return EXIT_INTERRUPTED
@@ -194,7 +205,7 @@ def report_defect(error: Exception, *, as_json: bool, traceback_shown: bool) -> 
     message = f"{type(error).__name__}: {error}{notes}"
     remedy = f"This is a defect in Omnigraph: please report it with {DEBUG_VARIABLE}=1 set."
     if as_json:
-        print_json({"error": message, "code": "internal", "remedy": remedy, "retryable": False})
+        print_json(_body("internal", "internal", message, remedy))
     else:
         say(f"error[internal]: {message}\nremedy: {remedy}")
     return EXIT_FAILURE

@@ -68,6 +68,21 @@
     ├── SparkFailure                 a Spark job failed
     │   ├── SparkUnavailable         no session: not installed, no Java, no such cluster
     │   └── SparkStalled             a job made no progress and was cancelled
+    ├── RequestRefused               a server refuses a request before any engine sees it
+    │   ├── Unauthorized             no token, or none that the server knows
+    │   ├── Forbidden                the policy does not allow the action
+    │   ├── RouteNotFound
+    │   ├── GraphNotServed           no graph of this id, or none that the caller may see
+    │   ├── StoredQueryNotFound
+    │   ├── MethodNotAllowed
+    │   ├── NotAcceptable            no representation that the client accepts
+    │   ├── BodyTimeout              the body of a request came too slowly
+    │   ├── BlobPreconditionFailed   a blob has another ETag than ``If-Match`` requires
+    │   ├── UnsupportedMediaType
+    │   ├── TooManyRequests          the actor has too many writes in flight
+    │   ├── ApiContractMismatch      a version of the HTTP API that the server does not speak
+    │   ├── GraphUnavailable         a graph that cannot be served now
+    │   └── ServiceUnavailable       the server is overloaded or stopping
     └── EmbeddingFailure             a text could not be embedded
 
 Each class has a stable ``code``, an HTTP ``status``, whether a plain retry may help, a ``details``
@@ -131,6 +146,23 @@ from omnigraph.errors.invalid import (
     UnsupportedLocation,
 )
 from omnigraph.errors.limits import QueryCancelled, QueryTimeout, ResourceLimit
+from omnigraph.errors.requests import (
+    ApiContractMismatch,
+    BlobPreconditionFailed,
+    BodyTimeout,
+    Forbidden,
+    GraphNotServed,
+    GraphUnavailable,
+    MethodNotAllowed,
+    NotAcceptable,
+    RequestRefused,
+    RouteNotFound,
+    ServiceUnavailable,
+    StoredQueryNotFound,
+    TooManyRequests,
+    Unauthorized,
+    UnsupportedMediaType,
+)
 from omnigraph.errors.services import EmbeddingFailure, SparkFailure, SparkStalled, SparkUnavailable
 from omnigraph.errors.storage import (
     CorruptData,
@@ -148,8 +180,11 @@ from omnigraph.errors.storage import (
 
 __all__ = [
     "AlreadyExists",
+    "ApiContractMismatch",
     "BackupRefused",
+    "BlobPreconditionFailed",
     "BlobRangeInvalid",
+    "BodyTimeout",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",
@@ -168,10 +203,13 @@ __all__ = [
     "EntityNotFound",
     "ExternalBlobDenied",
     "ExternalBlobUnavailable",
+    "Forbidden",
     "FormatUnsupported",
     "GraphExists",
     "GraphMoved",
     "GraphNotFound",
+    "GraphNotServed",
+    "GraphUnavailable",
     "HistoryPurged",
     "HistoryReclaimed",
     "IdempotencyMismatch",
@@ -181,6 +219,8 @@ __all__ = [
     "KeyConflict",
     "LanguageError",
     "MergeConflicts",
+    "MethodNotAllowed",
+    "NotAcceptable",
     "NotAvailable",
     "NotFound",
     "ObjectChanged",
@@ -201,18 +241,25 @@ __all__ = [
     "ReadSetConflict",
     "RecoveryRequired",
     "RefNotFound",
+    "RequestRefused",
     "ResourceLimit",
+    "RouteNotFound",
     "SchemaChangeRefused",
     "SchemaChanged",
     "SchemasDiffer",
+    "ServiceUnavailable",
     "SparkFailure",
     "SparkStalled",
     "SparkUnavailable",
     "StorageFailure",
     "StorageFull",
+    "StoredQueryNotFound",
     "TagExists",
     "TagNotFound",
+    "TooManyRequests",
     "TypeNotFound",
+    "Unauthorized",
     "UnsupportedLocation",
+    "UnsupportedMediaType",
     "VersionConflict",
 ]

@@ -9,6 +9,8 @@ class ChangesRefused(OmnigraphError):
     """A commit without a parent, or one that changed the schema of a type with entities."""
 
     code = "change_diff_refusal"
+    wire_member = "change_diff_refusal"
+    wire_names = ("reason", "graph_commit_id", "type_name")
     status = 409
     default_remedy = "Capture a new baseline and continue from its cursor."
 
@@ -30,6 +32,8 @@ class ChangeFeedGap(OmnigraphError):
     """The changes of a commit were removed by cleanup."""
 
     code = "change_feed_gap"
+    wire_member = "change_feed_gap"
+    wire_names = ("cursor", "first_unreadable_commit_id")
     status = 410
     default_remedy = "Capture a new baseline and continue from its cursor."
 

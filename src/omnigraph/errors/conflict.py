@@ -19,6 +19,13 @@ class VersionConflict(Conflict):
     """A type was written concurrently between reading it and publishing."""
 
     code = "published_dataset_version_conflict"
+    wire_member = "published_dataset_version_conflict"
+    wire_names = (
+        "entity_kind",
+        "type_name",
+        "expected_published_dataset_version",
+        "actual_published_dataset_version",
+    )
     default_remedy = "Nothing was written. Read the current state of the type and try again."
 
     def __init__(self, type_key: str, expected: int | None, actual: int | None) -> None:
@@ -42,6 +49,9 @@ class ReadSetConflict(Conflict):
     """Something the write read, but did not write, has changed concurrently."""
 
     code = "read_set_conflict"
+    wire_member = "read_set_conflict"
+    wire_names = ("member", "expected", "actual")
+    wire_nulls = frozenset({"expected", "actual"})
     default_remedy = "Nothing was written. Repeat the write on the current state."
 
     def __init__(self, member: str, expected: object, actual: object) -> None:
@@ -67,6 +77,8 @@ class SchemaChanged(ReadSetConflict):
 
 class KeyConflict(Conflict):
     code = "key_conflict"
+    wire_member = "key_conflict"
+    wire_names = ("entity_kind", "type_name", "entity_id")
     retryable = False
     default_remedy = (
         "Use `upsert` (sets given properties) or `replace` (the whole entity) for entities that "
@@ -94,6 +106,8 @@ class KeyConflict(Conflict):
 
 class PreconditionFailed(Conflict):
     code = "precondition_failed"
+    wire_member = "precondition_failure"
+    wire_names = ("expected", "actual")
     status = 412
     retryable = False
     default_remedy = (
@@ -132,6 +146,9 @@ class MergeConflicts(Conflict):
             details={"merge_conflicts": found},
         )
         self.conflicts = found
+
+    def facts(self) -> dict[str, Any]:
+        return {"merge_conflicts": self.details.get("merge_conflicts", [])}
 
 
 class PurgeRefused(Conflict):

@@ -53,7 +53,10 @@ class TypeNotFound(NotFound):
 
 
 class QueryNotFound(NotFound):
+    """The text of a request has no such query: the request is wrong, nothing is missing."""
+
     code = "query_not_found"
+    status = 400
     default_remedy = "Use the name of a query in the text."
 
 

@@ -80,6 +80,8 @@ class ExternalBlobDenied(InvalidInput):
 
 class BlobRangeInvalid(InvalidInput):
     code = "blob_range"
+    wire_member = "blob_range"
+    wire_names = ("start", "end", "length")
     status = 416
     default_remedy = "Request a range that starts inside the blob."
 

@@ -7,6 +7,8 @@ from omnigraph.errors.base import OmnigraphError
 
 class ResourceLimit(OmnigraphError):
     code = "resource_limit"
+    wire_member = "resource_limit"
+    wire_names = ("resource", "limit", "actual")
     status = 413
     default_remedy = "Reduce the request or raise the limit."
 

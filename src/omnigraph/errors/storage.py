@@ -42,6 +42,8 @@ class OutcomeUnknown(StorageFailure):
 class ExternalBlobUnavailable(StorageFailure):
     code = "external_blob_unavailable"
     status = 424
+    wire_member = "external_blob_source"
+    wire_names = ("uri", "reason")
     default_remedy = "Check that the referenced bytes exist and can be read from here."
 
 
@@ -54,6 +56,8 @@ class CorruptData(StorageFailure):
 class RecoveryRequired(OmnigraphError):
     code = "recovery_required"
     status = 503
+    wire_member = "recovery_required"
+    wire_names = ("operation_id",)
     retryable = True
     default_remedy = "Run `omnigraph recover` on the graph."
 

@@ -76,6 +76,8 @@ class SchemaResult:
     commit: Commit | None
     purge_pending: bool = False
     """Whether files of hard drops are not removed yet; the next opening for writing continues."""
+    repeated_steps: tuple[Mapping[str, Any], ...] = ()
+    """The steps, as data, where an earlier request with the same idempotency key applied them."""
 
     @property
     def applied(self) -> bool:
@@ -89,7 +91,7 @@ class SchemaResult:
             body["graph_commit_id"] = self.commit.commit_id
         if self.purge_pending:
             body["purge_pending"] = True
-        return {**body, "steps": told["steps"]}
+        return {**body, "steps": told["steps"] or [dict(step) for step in self.repeated_steps]}
 
 
 def plan_change(attempt: Attempt, change: SchemaChangeRequest) -> Planned:
@@ -129,7 +131,8 @@ class Evolution:
             )
         # None: an earlier request with the same idempotency key did it.
         plan = SchemaPlan(()) if outcome.detail is None else outcome.detail
-        return SchemaResult(plan, outcome.commit, self._purge_pending(options.branch))
+        steps = tuple(outcome.result.get("steps", ())) if outcome.repeated else ()
+        return SchemaResult(plan, outcome.commit, self._purge_pending(options.branch), steps)
 
     def _purge_pending(self, branch: str) -> bool:
         """Remove the files of hard drops; a failure does not fail the schema change."""
@@ -157,6 +160,7 @@ class Evolution:
             raise
         return Prepared(
             replace(prepared, reads={**prepared.reads, **reads}),
+            {"steps": planned.plan.to_json()["steps"]},
             detail=planned.plan,
             discard=lambda: discard_tables(self._repository, created),
         )

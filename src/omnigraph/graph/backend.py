@@ -145,9 +145,11 @@ class BranchBackend(Protocol):
 
     def names(self) -> list[str]: ...
 
-    def create(self, name: str, from_: str, actor: str | None) -> Branch: ...
+    def create(
+        self, name: str, from_: str, actor: str | None, idempotency_key: str | None
+    ) -> Branch: ...
 
-    def delete(self, name: str, *, force: bool) -> None: ...
+    def delete(self, name: str, *, force: bool, idempotency_key: str | None) -> None: ...
 
     def protect(self, name: str, *, protected: bool, merges_only: bool) -> None: ...
 
@@ -160,10 +162,17 @@ class TagBackend(Protocol):
     def all(self) -> list[Tag]: ...
 
     def create(
-        self, name: str, target: str, *, force: bool, actor: str | None, message: str | None
+        self,
+        name: str,
+        target: str,
+        *,
+        force: bool,
+        actor: str | None,
+        message: str | None,
+        idempotency_key: str | None,
     ) -> Tag: ...
 
-    def delete(self, name: str) -> Tag: ...
+    def delete(self, name: str, idempotency_key: str | None) -> Tag: ...
 
 
 class HistoryBackend(Protocol):

@@ -18,13 +18,21 @@ class Branches:
     def __init__(self, backend: BranchBackend) -> None:
         self._backend = backend
 
-    def create(self, name: str, from_: str = "main", *, actor: str | None = None) -> Branch:
+    def create(
+        self,
+        name: str,
+        from_: str = "main",
+        *,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Branch:
         """Fork a branch. Nothing is copied: the cost does not depend on the size of the graph.
 
         Args:
             name: The new branch.
             from_: What to fork: a branch, a commit, a tag or a time.
             actor: The author; otherwise the one the graph was opened with.
+            idempotency_key: A repeated call with this key returns the result of the first.
 
         Returns:
             The new branch.
@@ -41,14 +49,16 @@ class Branches:
             arguments.text("name", name),
             arguments.text("from_", from_),
             arguments.optional_text("actor", actor),
+            arguments.optional_text("idempotency_key", idempotency_key),
         )
 
-    def delete(self, name: str, *, force: bool = False) -> None:
+    def delete(self, name: str, *, force: bool = False, idempotency_key: str | None = None) -> None:
         """Delete a branch with its own states. Commits that were merged stay in the history.
 
         Args:
             name: The branch.
             force: Delete it even if it has commits that no other branch has.
+            idempotency_key: A repeated call with this key does nothing.
 
         Raises:
             BranchInUse: Another branch was forked from it, or a tag keeps one of its commits.
@@ -59,7 +69,11 @@ class Branches:
         Example:
             >>> graph.branches.delete("dev", force=True)
         """
-        self._backend.delete(arguments.text("name", name), force=arguments.truth("force", force))
+        self._backend.delete(
+            arguments.text("name", name),
+            force=arguments.truth("force", force),
+            idempotency_key=arguments.optional_text("idempotency_key", idempotency_key),
+        )
 
     def protect(self, name: str, protected: bool = True, *, merges_only: bool = False) -> None:
         """Protect a branch from being deleted and reset, or lift the protection.

@@ -742,6 +742,7 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
         level: MergeLevel = "property",
         strategy: MergeStrategy | None = None,
         by_type: Mapping[str, MergeStrategy] | None = None,
@@ -758,6 +759,7 @@ class Graph:
             actor: The author; otherwise the one the graph was opened with.
             metadata: Kept with the new commit.
             expected_head: The call fails if this is not the head of the branch.
+            idempotency_key: A repeated call with this key returns the result of the first.
             level: As for ``merge``.
             strategy: As for ``merge``: ``theirs`` undoes, ``ours`` keeps.
             by_type: As for ``merge``.
@@ -781,7 +783,7 @@ class Graph:
             arguments.text("commit_id", commit_id),
             arguments.text("branch", branch),
             MergeDecisions.of(level, strategy, by_type, resolutions),
-            CommitOptions(message, actor, metadata, expected_head),
+            CommitOptions(message, actor, metadata, expected_head, idempotency_key),
         )
 
     def cherry_pick(
@@ -793,6 +795,7 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
         level: MergeLevel = "property",
         strategy: MergeStrategy | None = None,
         by_type: Mapping[str, MergeStrategy] | None = None,
@@ -807,6 +810,7 @@ class Graph:
             actor: The author; otherwise the one the graph was opened with.
             metadata: Kept with the new commit.
             expected_head: The call fails if this is not the head of the branch.
+            idempotency_key: A repeated call with this key returns the result of the first.
             level: As for ``merge``.
             strategy: As for ``merge``.
             by_type: As for ``merge``.
@@ -830,7 +834,7 @@ class Graph:
             arguments.text("commit_id", commit_id),
             arguments.text("branch", branch),
             MergeDecisions.of(level, strategy, by_type, resolutions),
-            CommitOptions(message, actor, metadata, expected_head),
+            CommitOptions(message, actor, metadata, expected_head, idempotency_key),
         )
 
     def restore(
@@ -843,6 +847,7 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Commit | None:
         """Bring entities back to what they were in an older state.
 
@@ -854,6 +859,7 @@ class Graph:
             actor: The author; otherwise the one the graph was opened with.
             metadata: Kept with the new commit.
             expected_head: The call fails if this is not the head of the branch.
+            idempotency_key: A repeated call with this key returns the result of the first.
 
         Returns:
             The new commit; None if nothing differs.
@@ -872,7 +878,7 @@ class Graph:
         """
         return self._backend.merges.restore(
             RestoreRequest(target, only, branch),
-            CommitOptions(message, actor, metadata, expected_head),
+            CommitOptions(message, actor, metadata, expected_head, idempotency_key),
         )
 
     def reset(
@@ -884,6 +890,7 @@ class Graph:
         actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         expected_head: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Commit | None:
         """Make a branch hold what an older commit of it held, as a new commit.
 
@@ -896,6 +903,7 @@ class Graph:
             actor: The author; otherwise the one the graph was opened with.
             metadata: Kept with the new commit.
             expected_head: The call fails if this is not the head of the branch.
+            idempotency_key: A repeated call with this key returns the result of the first.
 
         Returns:
             The new commit; None if the branch holds that already.
@@ -913,7 +921,7 @@ class Graph:
         return self._backend.merges.reset(
             arguments.text("target", target),
             arguments.text("branch", branch),
-            CommitOptions(message, actor, metadata, expected_head),
+            CommitOptions(message, actor, metadata, expected_head, idempotency_key),
         )
 
     # -- being a handle ----------------------------------------------------------------------------

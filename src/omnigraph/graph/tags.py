@@ -26,6 +26,7 @@ class Tags:
         force: bool = False,
         actor: str | None = None,
         message: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Tag:
         """Name a commit.
 
@@ -35,6 +36,7 @@ class Tags:
             force: Move a tag that exists.
             actor: The author; otherwise the one the graph was opened with.
             message: Kept with the tag.
+            idempotency_key: A repeated call with this key returns the result of the first.
 
         Returns:
             The tag.
@@ -53,13 +55,15 @@ class Tags:
             force=arguments.truth("force", force),
             actor=arguments.optional_text("actor", actor),
             message=arguments.optional_text("message", message),
+            idempotency_key=arguments.optional_text("idempotency_key", idempotency_key),
         )
 
-    def delete(self, name: str) -> Tag:
+    def delete(self, name: str, *, idempotency_key: str | None = None) -> Tag:
         """Delete a tag.
 
         Args:
             name: The tag.
+            idempotency_key: A repeated call with this key returns the result of the first.
 
         Returns:
             The tag as it was.
@@ -71,7 +75,10 @@ class Tags:
             >>> graph.tags.delete("v1").name
             'v1'
         """
-        return self._backend.delete(arguments.text("name", name))
+        return self._backend.delete(
+            arguments.text("name", name),
+            arguments.optional_text("idempotency_key", idempotency_key),
+        )
 
     def __call__(self) -> list[Tag]:
         deprecated.warn_of_call("tags", "list")

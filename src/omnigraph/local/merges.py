@@ -103,7 +103,7 @@ class LocalMerges:
     def _delete_source(self, result: MergeResult) -> MergeResult:
         """Delete the merged branch; the merge stands whether or not this works."""
         try:
-            self._branches.delete(result.source, force=False)
+            self._branches.delete(result.source, force=False, idempotency_key=None)
         except OmnigraphError as error:
             return replace(result, branch_deleted=False, branch_delete_error=error.message)
         return replace(result, branch_deleted=True)

@@ -16,6 +16,7 @@ from omnigraph.catalog.history.horizon import kept_version
 from omnigraph.catalog.publication import Publication, Requirements, TableChange
 from omnigraph.catalog.references import locate_commit, resolve
 from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.request_keys import RequestKey
 from omnigraph.catalog.rows import Commit, Row, TablePin
 from omnigraph.catalog.schemas import cached_schema
 from omnigraph.catalog.snapshot import SnapshotPins
@@ -150,6 +151,12 @@ def reset(
     """
     branch = repository.branch(options.branch)
     transaction.enter(branch)
+    given = options.idempotency_key
+    key = None if given is None else RequestKey(given, f"reset to {target}")
+    state = repository.manifest(branch).current()
+    known = None if key is None else key.find(branch, state)
+    if known is not None:
+        return find_commit(state, known.metadata["commit_id"])
     if is_protected(repository.main.current(), branch):
         raise BranchProtected(
             f"branch {branch.name!r} is protected and cannot be reset",
@@ -195,6 +202,7 @@ def reset(
         kept=old.manifest_version if kept_version(state, old.manifest_version) else None,
         head=now.commit_id,
     )
+    remembered = None if key is None else key.rows(branch, state, operation, {})
     hit("reset.before_publish")
     published = repository.manifest(branch).publish_and_report(
         Publication(
@@ -203,8 +211,11 @@ def reset(
             requirements,
             changes,
             commit,
-            put,
-            tuple(f"table:{key}" for key in now.pins if key not in old.pins),
+            put if remembered is None else (*put, remembered.put),
+            (
+                *(f"table:{name}" for name in now.pins if name not in old.pins),
+                *(() if remembered is None else remembered.drop),
+            ),
             None if same_schema else old.schema_hash,
         )
     )

@@ -19,6 +19,7 @@ from omnigraph.catalog.branches.registry import Branch, accepts_only_merges
 from omnigraph.catalog.commit_text import check_text
 from omnigraph.catalog.history.commits import find_commit
 from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.request_keys import RequestKey
 from omnigraph.catalog.rows import Commit
 from omnigraph.catalog.schemas import cached_schema
 from omnigraph.catalog.snapshot import SnapshotPins
@@ -32,7 +33,6 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.model.retry import RetryPolicy
-from omnigraph.prepare.idempotency import RequestKey
 from omnigraph.prepare.write_pause import wait_for_pause
 from omnigraph.storage.named_locks import named_lock
 from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
@@ -237,7 +237,13 @@ class Committer:
         else:
             write = replace(prepared.write, expected_head=expected)
             if key is not None:
-                write = key.added_to(write, attempt.state, prepared.result)
+                rows = key.rows(attempt.branch, attempt.state, write.operation_id, prepared.result)
+                write = replace(
+                    write,
+                    put=(*write.put, rows.put),
+                    drop=(*write.drop, *rows.drop),
+                    absent=(*write.absent, rows.put.object_id),
+                )
             commit = self._transaction.commit(write)
         return Outcome(commit, prepared.result, prepared.rows_written, prepared.detail)
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import logging
 
 from omnigraph.catalog.branches.changes import deletable, unregister_branch
-from omnigraph.catalog.branches.registry import Branch
+from omnigraph.catalog.branches.registry import MAIN_BRANCH, Branch
 from omnigraph.catalog.branches.unmerged import require_merged
 from omnigraph.catalog.history import commits as history
 from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.request_keys import RequestKey
 from omnigraph.catalog.rows import MANIFEST_PATH
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.failpoints import hit
@@ -26,15 +27,24 @@ log = logging.getLogger("omnigraph.branches")
 
 
 def delete_branch(
-    repository: Repository, recovery: Recovery, name: str, *, force: bool = False
+    repository: Repository,
+    recovery: Recovery,
+    name: str,
+    *,
+    force: bool = False,
+    key: RequestKey | None = None,
 ) -> None:
     """Delete a branch with its own history; refused while something depends on it.
 
-    Without ``force`` it is also refused while the branch has unmerged commits.
+    Without ``force`` it is also refused while the branch has unmerged commits. A repeated request
+    with the same ``key`` does nothing.
     """
+    state = repository.main.current()
+    if key is not None and key.find(MAIN_BRANCH, state) is not None:
+        return
     if not force:
-        require_merged(repository, deletable(repository.main.current(), name))
-    branch = unregister_branch(repository, name)
+        require_merged(repository, deletable(state, name))
+    branch = unregister_branch(repository, name, key)
     try:
         if _has_no_live_writer(recovery, branch):
             _remove_files(repository, branch)

@@ -105,7 +105,7 @@ def test_binding(case: dict[str, Any]) -> None:
         with pytest.raises(ParameterError) as caught:
             bind_parameters(declared, read_parameters(given), mode=mode)
         assert [item["name"] for item in caught.value.problems] == case["problems"]
-        assert caught.value.to_json()["code"] == "invalid_parameters"
+        assert caught.value.to_json()["reason"] == "invalid_parameters"
         for text in case.get("shows", ()):
             assert text in caught.value.message
         return

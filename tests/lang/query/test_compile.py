@@ -84,7 +84,7 @@ def test_an_error_says_everything_as_text_and_as_data() -> None:
         "  = did you mean `handle`?",
     ]
     body = json.loads(json.dumps(error.to_json()))
-    assert body["code"] == "language_error"
+    assert body["reason"] == "language_error"
     (finding,) = body["details"]["diagnostics"]
     assert finding["code"] == "T6"
     assert (finding["file"], finding["line"], finding["column"]) == ("curators.gq", 2, 27)

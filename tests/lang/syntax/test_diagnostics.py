@@ -107,7 +107,7 @@ def test_the_error_is_a_language_error_that_travels() -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.diagnostics, copy.render()) == (error.diagnostics, error.render())
     body = error.to_json()
-    assert body["code"] == "language_error"
+    assert body["reason"] == "language_error"
     assert body["details"]["diagnostics"][0]["line"] == 2
 
 

@@ -8,9 +8,11 @@ registry state it was checked against, so that no branch or tag depends on a del
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from omnigraph.catalog.branches.registry import (
+    MAIN_BRANCH,
     Branch,
     all_branches,
     check_new_name,
@@ -26,6 +28,7 @@ from omnigraph.catalog.migrations.legacy import Lineage
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.references import resolve
 from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.request_keys import RequestKey
 from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Row, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import BranchInUse, BranchProtected, Contention, InvalidInput, ReadSetConflict
@@ -43,10 +46,21 @@ Change = Callable[[ManifestState], Publication | None]
 
 
 def create_branch(
-    repository: Repository, name: str, from_: str = MAIN, actor: str | None = None
+    repository: Repository,
+    name: str,
+    from_: str = MAIN,
+    actor: str | None = None,
+    key: RequestKey | None = None,
 ) -> Branch:
-    """Fork a branch at a branch, a commit or a tag. Tables are forked later, by first writes."""
-    name = check_new_name(repository.main.current(), name)
+    """Fork a branch at a branch, a commit or a tag. Tables are forked later, by first writes.
+
+    A repeated request with the same ``key`` returns the branch that the first one made.
+    """
+    state = repository.main.current()
+    known = None if key is None else key.find(MAIN_BRANCH, state)
+    if known is not None:
+        return Branch(**known.metadata["result"])
+    name = check_new_name(state, name)
     start = resolve(repository, from_)
     source = start.branch
     forked_at = start.manifest_version
@@ -60,7 +74,7 @@ def create_branch(
     hit("branch.after_ref")
     _migrate_fork(repository, branch, source, ref)
     _inherit_horizon(repository, branch, source, ref)
-    register_branch(repository, branch, source)
+    register_branch(repository, branch, source, key)
     hit("branch.after_row")
     if not is_still_kept(repository, source, ref.version, branch.to_row().object_id):
         # A concurrent cleanup did not see the branch; the next one removes its ref.
@@ -103,25 +117,41 @@ def is_still_kept(repository: Repository, branch: Branch, version: int, held: st
     return is_kept(repository.main.warm(), branch, state, version, held)
 
 
-def register_branch(repository: Repository, branch: Branch, source: Branch) -> None:
+def register_branch(
+    repository: Repository, branch: Branch, source: Branch, key: RequestKey | None = None
+) -> None:
     """Register a branch whose ref exists, unless its name is taken or its source was deleted."""
 
     def change(state: ManifestState) -> Publication:
         check_new_name(state, branch.name)
         get_branch(state, source.name)  # raises when it was deleted concurrently
-        return Publication(branch.incarnation, MAIN, put=(branch.to_row(),))
+        made = Publication(branch.incarnation, MAIN, put=(branch.to_row(),))
+        return remembered(made, key, state, asdict(branch))
 
     change_registry(repository, change)
 
 
-def unregister_branch(repository: Repository, name: str) -> Branch:
+def remembered(
+    publication: Publication, key: RequestKey | None, state: ManifestState, result: dict[str, Any]
+) -> Publication:
+    """A change of the registry that also keeps its result under the caller's key."""
+    if key is None:
+        return publication
+    rows = key.rows(MAIN_BRANCH, state, publication.operation_id, result)
+    return replace(
+        publication, put=(*publication.put, rows.put), drop=(*publication.drop, *rows.drop)
+    )
+
+
+def unregister_branch(repository: Repository, name: str, key: RequestKey | None = None) -> Branch:
     """Remove a branch from the registry, unless something depends on it."""
     hit("branch.before_delete")
     removed: list[Branch] = []
 
     def change(state: ManifestState) -> Publication:
         removed[:] = [deletable(state, name)]
-        return Publication(new_ulid(), MAIN, drop=(removed[0].to_row().object_id,))
+        gone = Publication(new_ulid(), MAIN, drop=(removed[0].to_row().object_id,))
+        return remembered(gone, key, state, {})
 
     change_registry(repository, change)
     hit("branch.after_unregister")

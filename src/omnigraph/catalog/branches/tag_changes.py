@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from omnigraph.catalog.branches.changes import change_registry, is_still_kept
-from omnigraph.catalog.branches.registry import Branch, all_branches, name_problem
+from dataclasses import asdict
+
+from omnigraph.catalog.branches.changes import change_registry, is_still_kept, remembered
+from omnigraph.catalog.branches.registry import MAIN_BRANCH, Branch, all_branches, name_problem
 from omnigraph.catalog.branches.tags import Tag, find_tag, get_tag
 from omnigraph.catalog.commit_text import check_text
 from omnigraph.catalog.history.horizon import reclaimed
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.references import locate_commit, resolve
 from omnigraph.catalog.repository import Repository
+from omnigraph.catalog.request_keys import RequestKey
 from omnigraph.catalog.rows import MAIN
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import InvalidInput, TagExists
@@ -24,8 +27,15 @@ def create_tag(
     force: bool = False,
     actor: str | None = None,
     message: str | None = None,
+    key: RequestKey | None = None,
 ) -> Tag:
-    """Name a commit: the head of a branch, or any commit. ``force`` moves a tag that exists."""
+    """Name a commit: the head of a branch, or any commit. ``force`` moves a tag that exists.
+
+    A repeated request with the same ``key`` returns the tag that the first one made.
+    """
+    known = _remembered(repository, key)
+    if known is not None:
+        return known
     check_text("actor", actor)
     check_text("message", message)
     check_text("name of a tag", name)
@@ -57,7 +67,9 @@ def create_tag(
             message,
         )
         made.append(tag)
-        return Publication(new_ulid(), MAIN, put=(tag.to_row(),))
+        return remembered(
+            Publication(new_ulid(), MAIN, put=(tag.to_row(),)), key, state, asdict(tag)
+        )
 
     change_registry(repository, change)
     tag = made[-1]
@@ -67,13 +79,23 @@ def create_tag(
     return tag
 
 
-def delete_tag(repository: Repository, name: str) -> Tag:
+def _remembered(repository: Repository, key: RequestKey | None) -> Tag | None:
+    """The tag of an earlier request with this key."""
+    row = None if key is None else key.find(MAIN_BRANCH, repository.main.current())
+    return None if row is None else Tag(**row.metadata["result"])
+
+
+def delete_tag(repository: Repository, name: str, key: RequestKey | None = None) -> Tag:
     """Remove a tag; its commit stays as long as a branch leads to it."""
+    known = _remembered(repository, key)
+    if known is not None:
+        return known
     found: list[Tag] = []
 
     def change(state: ManifestState) -> Publication:
         found.append(get_tag(state, name))
-        return Publication(new_ulid(), MAIN, drop=(found[-1].object_id,))
+        gone = Publication(new_ulid(), MAIN, drop=(found[-1].object_id,))
+        return remembered(gone, key, state, asdict(found[-1]))
 
     change_registry(repository, change)
     return found[-1]

@@ -119,6 +119,20 @@ class SourceError(LanguageError):
         self.diagnostics = tuple(diagnostics)
         self.omitted = omitted
 
+    def facts(self) -> dict[str, Any]:
+        """The first error in the form in which clients point at it."""
+        found = self.details.get("diagnostics", ())
+        first = next((item for item in found if item["severity"] == "error"), None)
+        if first is None:
+            return {}
+        body: dict[str, Any] = {"code": first["code"]}
+        if "span" in first:
+            place = {"line": first["line"], "column": first["column"]}
+            body["position"] = place | {"byte": first["span"]["start"]}
+        body["expected"] = first.get("expected", [])
+        fix = first.get("hint") or first.get("remedy")
+        return {"diagnostic": body | ({} if fix is None else {"fix": fix})}
+
     def __str__(self) -> str:
         return self.render() if hasattr(self, "source") else self.message
 

@@ -1,24 +1,32 @@
-"""Idempotency keys: rows of a branch that map a request's key to the commit it made.
+"""Idempotency keys: rows of a branch that map a request's key to what the request did.
 
 A key is published in the same commit as its write, and requires that the branch does not have it
-yet, so that of two equal requests one wins. A branch keeps the newest keys only.
+yet, so that of two equal requests one wins. A branch keeps the newest keys only. Changes of the
+registry of branches and tags keep theirs on main, where the registry is.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.catalog.branches.registry import Branch
 from omnigraph.catalog.rows import Row, RowKind
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import IdempotencyMismatch
-from omnigraph.transaction.prepared import PreparedWrite
 
-IDEMPOTENCY_KEYS_MAX: Final = 1_000
+REQUEST_KEYS_MAX: Final = 1_000
 """Keys kept per branch: current state stays small, and a request is repeated soon or never."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRows:
+    """What a publication puts and drops for a key."""
+
+    put: Row
+    drop: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +46,20 @@ class RequestKey:
             )
         return row
 
-    def added_to(
-        self, write: PreparedWrite, state: ManifestState, result: Mapping[str, Any]
-    ) -> PreparedWrite:
-        """The write, which also publishes this key with its result; evicts the oldest keys."""
-        branch = write.snapshot.branch
+    def rows(
+        self, branch: Branch, state: ManifestState, operation: str, result: Mapping[str, Any]
+    ) -> KeyRows:
+        """The row that keeps a result under this key, and the oldest keys that make room."""
         row = Row(
             self._object_id(branch),
             RowKind.IDEMPOTENCY,
-            {"commit_id": write.operation_id, "digest": self.digest, "result": dict(result)},
+            {"commit_id": operation, "digest": self.digest, "result": dict(result)},
         )
         known = sorted(
             state.rows(RowKind.IDEMPOTENCY), key=lambda item: str(item.metadata["commit_id"])
         )
-        evicted = known[: max(0, len(known) + 1 - IDEMPOTENCY_KEYS_MAX)]
-        return replace(
-            write,
-            put=(*write.put, row),
-            drop=(*write.drop, *(item.object_id for item in evicted)),
-            absent=(*write.absent, row.object_id),
-        )
+        evicted = known[: max(0, len(known) + 1 - REQUEST_KEYS_MAX)]
+        return KeyRows(row, tuple(item.object_id for item in evicted))
 
     def _object_id(self, branch: Branch) -> str:
         """Names the branch's incarnation too: a fork does not inherit keys."""

@@ -1,0 +1,1 @@
+"""The HTTP server: routes over the handle, authentication, limits, observability."""

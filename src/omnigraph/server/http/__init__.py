@@ -1,0 +1,1 @@
+"""What every route uses: operations, exchanges, bodies, answers, the OpenAPI document."""

@@ -1,0 +1,1 @@
+"""One module per resource: its operations and what carries them out."""
