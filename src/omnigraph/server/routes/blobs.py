@@ -34,8 +34,8 @@ from omnigraph.server.http.operation import (
     SNAPSHOT,
     Body,
     Operation,
-    WireParameter,
     Success,
+    WireParameter,
 )
 from omnigraph.server.http.shapes import BlobReceipt
 

@@ -12,7 +12,7 @@ from omnigraph.errors import Forbidden, OmnigraphError
 from omnigraph.server.auth.access import GraphAction
 from omnigraph.server.http.answers import AnyAnswer, json_answer
 from omnigraph.server.http.exchange import Exchange
-from omnigraph.server.http.operation import IDEMPOTENCY, Body, Operation, WireParameter, Success
+from omnigraph.server.http.operation import IDEMPOTENCY, Body, Operation, Success, WireParameter
 from omnigraph.server.http.shapes import (
     BranchCreated,
     BranchDeleted,

@@ -20,8 +20,8 @@ from omnigraph.server.http.operation import (
     NDJSON,
     Body,
     Operation,
-    WireParameter,
     Success,
+    WireParameter,
 )
 from omnigraph.server.http.shapes import LoadAnswer
 
