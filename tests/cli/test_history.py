@@ -62,7 +62,9 @@ class TestChanges:
         done = inline("changes", "poll", "--uri", uri, "--cursor", "")
 
         assert done.code == 1
-        assert done.err.startswith("error[cursor_rejected]: change cursor rejected: ")
+        assert done.err.startswith(
+            "error[cursor_rejected]: the cursor or page token cannot be used: "
+        )
 
     def test_follow_prints_pages_as_they_come(
         self, graph: Graph, uri: str, compiled: dict[str, str]

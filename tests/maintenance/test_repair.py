@@ -126,7 +126,7 @@ def test_a_branch_is_repaired_on_its_own(graph: Graph) -> None:
 
 def test_force_and_restore_need_confirm_and_exclude_each_other(graph: Graph) -> None:
     for settings in ({"force": True}, {"restore": True}):
-        with pytest.raises(InvalidInput, match="need confirm"):
+        with pytest.raises(InvalidInput, match="need `confirm`"):
             graph.maintenance.repair(**settings)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="exclude"):
         graph.maintenance.repair(confirm=True, force=True, restore=True)

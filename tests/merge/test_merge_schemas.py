@@ -180,7 +180,7 @@ CLASHES = {
     "one name for two properties": (
         ("age: I32?", "age: I32?\n  a: I32?"),
         ("age: I32?", "age: I32?\n  a: String?"),
-        "node:Person.a means two different properties",
+        "node:Person.a is a different property on each side",
     ),
     "two names for one property": (
         ("email: String?", 'mail: String? @rename_from("email")'),
@@ -195,7 +195,7 @@ CLASHES = {
     "one name for two types": (
         ("node City", "node Pet {}\nnode City"),
         ("node City", "node Pet { n: I32? }\nnode City"),
-        "node:Pet means two different types",
+        "node:Pet is a different type on each side",
     ),
 }
 

@@ -18,7 +18,7 @@ from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import IdempotencyMismatch
 
 REQUEST_KEYS_MAX: Final = 1_000
-"""Keys kept per branch: current state stays small, and a request is repeated soon or never."""
+"""The number of keys that a branch keeps: a request is repeated soon or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,10 @@ class RequestKey:
     digest: str
 
     def find(self, branch: Branch, state: ManifestState) -> Row | None:
-        """The row of an earlier request with this key; raises when that request was another."""
+        """The row of an earlier request with this key.
+
+        Raises ``IdempotencyMismatch`` if the key was used for a different request.
+        """
         row = state.row(self._object_id(branch))
         if row is not None and row.metadata["digest"] != self.digest:
             raise IdempotencyMismatch(
@@ -62,6 +65,6 @@ class RequestKey:
         return KeyRows(row, tuple(item.object_id for item in evicted))
 
     def _object_id(self, branch: Branch) -> str:
-        """Names the branch's incarnation too: a fork does not inherit keys."""
+        """The id of the key's row. It contains the incarnation: a fork does not inherit keys."""
         text = f"{branch.incarnation}\0{self.key}"
         return "idem:" + hashlib.sha256(text.encode()).hexdigest()

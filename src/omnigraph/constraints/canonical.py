@@ -1,6 +1,6 @@
-"""Canonical spellings of whole columns, the basis of ids and uniqueness.
+"""Canonical spellings of whole columns, from which ids and uniqueness are computed.
 
-The spellings of single values in ``omnigraph.model.types``, computed on Arrow columns.
+The result is that of ``spell`` in ``omnigraph.model.types`` for each value.
 """
 
 from __future__ import annotations
@@ -77,5 +77,5 @@ def shown_value(owner: NodeType | EdgeType, rows: pa.Table, name: str, at: int) 
 
 
 def shortened(text: str) -> str:
-    """A text, truncated if long."""
+    """The string, truncated if long."""
     return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"

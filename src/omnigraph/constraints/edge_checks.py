@@ -154,7 +154,7 @@ def deleted_ids(nodes: TypeImage, node_key: str, stored: StoredTypes) -> pa.Arra
 
 
 def check_cardinality(edge: EdgeType, image: Image, stored: StoredTypes, report: Report) -> None:
-    """The number of edges of every source that the write touches, unless it is deleted."""
+    """``@card``: the number of edges of every source that the write touches and does not delete."""
     change = image.get(edge.key)
     if change is None or edge.cardinality == EdgeCardinality():
         return
@@ -169,7 +169,7 @@ def check_cardinality(edge: EdgeType, image: Image, stored: StoredTypes, report:
 
 @dataclass(frozen=True, slots=True)
 class UndecidedEdges:
-    """Edges that may exist or not, by ``src``, and what each source's count depends on."""
+    """Undecided edges by ``src``, and the undecided entities on which each count depends."""
 
     sources: pa.Array
     depends_on: Mapping[str, tuple[tuple[str, str], ...]]

@@ -23,7 +23,7 @@ from omnigraph.storage.lance.arrays import as_array, as_integers
 from omnigraph.storage.lance.blobs import is_blob_type
 
 _NULL: Final = "-"
-"""The length of a null value in a content key; no real length is spelled like it."""
+"""Stands in a content key for the length of a null value."""
 
 
 def content_columns(edge: EdgeType) -> tuple[str, ...]:

@@ -31,10 +31,10 @@ def evaluate(
 ) -> None:
     """Add every violation to ``report``.
 
-    ``cascaded`` says that the edges of removed nodes are in the image already, so that nothing can
-    still point to them. ``rows_checked`` says that the rules about single entities were checked
-    elsewhere, with their violations in ``report``: then rows need no more than their keys.
-    ``ids_known`` says that every row has its id, even where a required value is missing.
+    ``cascaded``: the image already removes the edges of removed nodes. ``rows_checked``: the rules
+    about single entities were checked before and their violations are in ``report``, so that rows
+    need only the columns of keys. ``ids_known``: every row has an id, even if a required value is
+    missing.
     """
     types = [schema.type(key) for key in sorted(image)]
     for owner in types:
@@ -43,7 +43,7 @@ def evaluate(
             check_required(owner, rows, report)
             check_values(owner, rows, report)
     if "required" in report.rules and not ids_known:
-        return  # rows without their key have no id, so nothing more can be said about them
+        return  # without the values of their keys the rows have no ids to check
     for owner in types:
         check_ids(owner, image[owner.key], stored, report)
         check_unique(owner, image[owner.key], stored, report)

@@ -77,7 +77,7 @@ Image = Mapping[str, TypeImage]
 
 
 class StoredTypes(Protocol):
-    """The committed state, as the checks read it."""
+    """Reads the committed state for the checks."""
 
     def count(self, key: str) -> int:
         """The number of entities of a type."""

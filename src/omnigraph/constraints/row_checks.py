@@ -54,7 +54,7 @@ def _findings(owner: NodeType | EdgeType, rows: pa.Table) -> Iterator[_Finding]:
 
 
 def _range(bounds: Range, declared: Property, rows: pa.Table) -> _Finding:
-    """Values compare with the bounds as in a query; non-finite values are outside of any range."""
+    """Values compare with the bounds as in a query; NaN and infinity violate every range."""
     column = rows[bounds.property]
     inside = pc.is_finite(column)
     for operator, bound in zip(_BOUNDS, (bounds.low, bounds.high), strict=True):

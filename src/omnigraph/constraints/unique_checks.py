@@ -110,7 +110,7 @@ def check_taken(
     report: Report,
     unsettled: Collection[str] = (),
 ) -> None:
-    """Report tuples that a stored entity has which the write neither replaces nor deletes."""
+    """Report tuples that are taken by a stored entity that the write does not touch."""
     title, name = _title(owner, columns)
     keys = tuple_keys(owner, columns, final)
     values = as_array(final[columns[0]]).filter(pc.is_valid(keys)).unique()

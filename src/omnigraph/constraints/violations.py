@@ -20,7 +20,7 @@ Rule = Literal[
 ]  # fmt: skip
 
 VIOLATIONS_SHOWN_MAX: Final = 100
-"""Violations that an error lists; the rest is only counted."""
+"""The number of violations that an error lists; all are counted."""
 
 FILE: Final = "#file"
 LINE: Final = "#line"
@@ -49,7 +49,7 @@ class Violation:
     related: tuple[tuple[str, str], ...] = ()
     """Other entities of the violated rule, as type keys and ids."""
     depends_on: tuple[tuple[str, str], ...] = ()
-    """Undecided entities (see ``TypeImage``) whose outcome may remove this violation."""
+    """Undecided entities (see ``TypeImage``), one of whose outcomes may remove this violation."""
 
     def __str__(self) -> str:
         place = f"{self.file or 'line'}:{self.line}" if self.line is not None else self.file
@@ -100,7 +100,7 @@ class Report:
             self.shown.append(violation)
 
     def extend(self, violations: Iterable[Violation], total: int) -> None:
-        """Add some violations out of ``total`` that were found; only as many as fit are taken."""
+        """Add violations of one rule; ``total`` were found. Those that do not fit are dropped."""
         for violation in violations:
             self.rules.add(violation.rule)  # all have the same rule
             if self.is_full:

@@ -47,8 +47,7 @@ from omnigraph.transaction.prepared import WriteInfo
 log = logging.getLogger("omnigraph.schema")
 
 ATTEMPTS_BEFORE_PAUSE: Final = 2
-"""A change that lost an optimistic conflict takes longer than other writes: it asks those to
-pause."""
+"""From this attempt on a schema change, slower than other writes, asks them to pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class SchemaResult:
     plan: SchemaPlan
     commit: Commit | None
     purge_pending: bool = False
-    """Whether files of hard drops are not removed yet; the next opening for writing continues."""
+    """Whether files of hard drops still have to be removed, by the next opening for writing."""
     repeated_steps: tuple[Mapping[str, Any], ...] = ()
     """The steps, as data, where an earlier request with the same idempotency key applied them."""
 
@@ -95,7 +94,7 @@ class SchemaResult:
 
 
 def plan_change(attempt: Attempt, change: SchemaChangeRequest) -> Planned:
-    """SchemaPlan a schema change on the snapshot of an attempt. Reads no rows."""
+    """Plan a schema change on the snapshot of an attempt. Reads no rows."""
     before, snapshot = attempt.schema, attempt.snapshot
     revived = find_dropped(attempt.repository, attempt.state, before, change.undrop)
     accepted = accept_schema(
@@ -129,7 +128,7 @@ class Evolution:
                 lambda attempt: self._prepare(attempt, options.info, pause),
                 digest=lambda: repr(self._change),
             )
-        # None: an earlier request with the same idempotency key did it.
+        # None: an earlier request with the same idempotency key applied the change.
         plan = SchemaPlan(()) if outcome.detail is None else outcome.detail
         steps = tuple(outcome.result.get("steps", ())) if outcome.repeated else ()
         return SchemaResult(plan, outcome.commit, self._purge_pending(options.branch), steps)

@@ -26,7 +26,7 @@ from omnigraph.storage.failpoints import hit
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A table to remove, except for one fork (``keep``), or entirely."""
+    """A table to remove: entirely, or all but the fork ``keep``."""
 
     path: str
     keep: str | None

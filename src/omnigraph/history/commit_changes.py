@@ -1,7 +1,7 @@
 """The changes of one commit relative to its first parent, in a stable order.
 
-Nodes before edges, then by type identity, then by id. A commit that changed the schema of a type
-with entities is refused: images under two schemas are not comparable.
+Nodes come before edges; then changes are ordered by type identity and id. A commit that changed the
+schema of a type with entities is refused: images under two schemas are not comparable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE_CHANGES: Final = 1_000
 PAGE_CHANGES_MAX: Final = 8_192
 PAGE_BYTES: Final = 4 * 1024 * 1024
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
-"""A page is held in memory by client and server."""
+"""The largest page, in bytes: client and server hold it in memory."""
 
 
 class ChangePosition(NamedTuple):

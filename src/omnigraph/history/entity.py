@@ -22,9 +22,9 @@ from omnigraph.snapshots.entity_delta import Op
 
 BATCH_EVENTS: Final = 32
 BATCH_EVENTS_MAX: Final = 512
-"""Commits are read in growing batches: the first event comes soon, later ones in bulk."""
+"""The sizes of the batches in which commits are read: the first event comes soon."""
 PAGE_EVENTS_MAX: Final = 8_192
-"""A page is held in memory by client and server."""
+"""The largest page: client and server hold it in memory."""
 
 
 @dataclass(frozen=True, slots=True)

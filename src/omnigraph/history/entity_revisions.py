@@ -39,12 +39,12 @@ from omnigraph.storage.lance.tables import PinnedTable, TableRef
 
 PINS_READ: Final = 64
 PINS_READ_MAX: Final = 4_096
-"""Table pins that are read together while searching for a deletion; batches grow."""
+"""The sizes of the batches of table pins that are read while searching for a deletion."""
 READ_WHOLE_MAX: Final = 1_024
-"""Rows that are faster to read completely than to filter."""
+"""Up to this many rows are read completely, which is faster than a filter."""
 PREFETCH_FIRST: Final = 4
 PREFETCH_MAX: Final = 64
-"""Revisions that are prefetched together when their versions can be predicted; batches grow."""
+"""The sizes of the batches of revisions that are prefetched if their versions can be predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +163,10 @@ class EntityRevisions:
         found = history.find_commit(self.state, commit_id)
         return history.find_merged(self.state, commit_id) if found is None else found
 
-    # -- from one revision to the previous one -----------------------------------------------------
-
     def _earlier(self, made: int, start: int) -> EntityVersion | None:
-        """The entity in the version before a position whose version wrote it.
+        """The entity as it was before the version at position ``made``, which wrote its row.
 
-        Only fragments that lost a row in between can contain it.
+        Only fragments that lost a row in that version can contain the earlier row.
         """
         if made == 0:
             return None
@@ -255,8 +253,6 @@ class EntityRevisions:
             self._pins |= {p: found[row] for p, row in zip(positions, rows, strict=True)}
         return self._pins[at]
 
-    # -- the versions of the type ------------------------------------------------------------------
-
     @cached_property
     def track(self) -> Track:
         """The published versions of this incarnation of the type, under all its names."""
@@ -322,10 +318,10 @@ class EntityRevisions:
         """The operation of the version at a position, as a merge recorded it; None if not."""
         commit = self._commit_at(self.track.versions[made])
         merge = self.attribution(commit.commit_id)
-        deeds = () if merge is None else merge.changes_of(self.owner.incarnation, self.id)
-        if not deeds:
+        changes = () if merge is None else merge.changes_of(self.owner.incarnation, self.id)
+        if not changes:
             return None
-        inserts = (deed.op == Op.INSERT and deed.properties is None for deed in deeds)
+        inserts = (change.op == Op.INSERT and change.properties is None for change in changes)
         return Op.INSERT if any(inserts) else Op.UPDATE
 
     @cached_property

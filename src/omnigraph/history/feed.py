@@ -28,13 +28,17 @@ from omnigraph.snapshots.export import export
 
 POLL_COMMITS: Final = 128
 POLL_COMMITS_MAX: Final = 512
-"""Commits per poll: also commits without changes cost reads."""
+"""The most commits of one poll: commits without matching changes cost reads, too."""
 _AFTER: Final = "after:"
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """A page of the feed. ``cursor`` is the position after it, None inside a commit."""
+    """A page of the feed.
+
+    ``cursor`` is the position after this page; None if the page ends inside a commit (use
+    ``next_page_token`` then).
+    """
 
     blocks: list[ChangeBlock]
     next_page_token: str | None = None
@@ -143,8 +147,6 @@ class Feed:
         """The cursor after a commit."""
         return self._token_after(self.state.timeline.commit_ids[position])
 
-    # -- the range of a poll -----------------------------------------------------------------------
-
     def _poll_range(self, position: FeedPosition, commits_max: int) -> _PollRange:
         if commits_max < 1:
             raise InvalidInput(
@@ -195,8 +197,6 @@ class Feed:
             window = CommitWindow.read(self.branch, self.state.timeline, self.schemas, start, last)
             for at in range(start, last + 1):
                 yield at, window.transition(at)
-
-    # -- tokens ------------------------------------------------------------------------------------
 
     @property
     def _scope(self) -> TokenScope:

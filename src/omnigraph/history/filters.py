@@ -21,7 +21,7 @@ def filter_digest(filter: DiffFilter) -> str:
 
 
 def require_known_types(state: ManifestState, filter: DiffFilter) -> None:
-    """Refuse names that no type ever had: a misspelt one would silently never match."""
+    """Refuse names that no type ever had: a misspelt name would match nothing."""
     if not filter.types:
         return
     known = {

@@ -24,7 +24,7 @@ from omnigraph.history.filters import require_known_types
 from omnigraph.snapshots.diff import DiffFilter
 
 NEIGHBOURS: Final = 64
-"""Commits that are read ahead of a requested one, since ancestors are requested next."""
+"""The number of commits that are read ahead: ancestors are requested next."""
 
 
 @dataclass(frozen=True, slots=True)

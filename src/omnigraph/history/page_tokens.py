@@ -30,7 +30,7 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TokenScope:
-    """What a token belongs to. A token of one scope is rejected in every other."""
+    """The request that a token belongs to: every other request rejects it."""
 
     graph: str
     genesis: str
@@ -38,7 +38,7 @@ class TokenScope:
     """The incarnation of the branch, which a recreated branch does not share."""
     filter: str = ""
     subject: str = ""
-    """What is paged through, where it is not the branch itself."""
+    """The commit or entity that is paged through, if it is not the whole branch."""
 
     def encode(self, kind: TokenKind, place: dict[str, Any]) -> str:
         """A token for a position."""
@@ -90,7 +90,7 @@ _SCOPE_WORDS: Final = {
 def rejected(why: str) -> CursorRejected:
     """The error for a token that cannot be used."""
     return CursorRejected(
-        f"change cursor rejected: {why}",
+        f"the cursor or page token cannot be used: {why}",
         remedy="Use it with the graph, branch and filter it was issued for, or start again.",
     )
 

@@ -43,9 +43,9 @@ class ValueOrigins:
     revisions: EntityRevisions
 
     def before(self, wanted: set[str], end: int) -> tuple[dict[str, Commit], set[str]]:
-        """The commits that set the values of these properties as of before a position.
+        """The commits that set the values that these properties had before a position.
 
-        Also the properties whose origin is lost, because versions were cleaned up.
+        The second result are the properties whose origin is lost, because versions were cleaned up.
         """
         found: dict[str, Commit] = {}
         lost: set[str] = set()
@@ -83,8 +83,6 @@ class ValueOrigins:
             name: self._attributed(merge, name, revision, revision.after, commit) for name in fresh
         }
 
-    # -- merges with an attribution ----------------------------------------------------------------
-
     def _attributed(
         self,
         merge: Attribution,
@@ -94,8 +92,10 @@ class ValueOrigins:
         commit: Commit,
     ) -> Commit | None:
         """The commit that set a value brought by a merge; None if it was cleaned up."""
-        deed = self._deed(merge, name)
-        is_recorded = deed is not None and (deed.properties is not None or deed.op == Op.INSERT)
+        change = self._last_change(merge, name)
+        is_recorded = change is not None and (
+            change.properties is not None or change.op == Op.INSERT
+        )
         if not is_recorded:
             # The merge may have taken the whole entity of the source, which had not changed this
             # property, because the target had deleted or changed it.
@@ -103,34 +103,34 @@ class ValueOrigins:
                 if self._was_in_base(merge, name, after):
                     return self.before({name}, self._versions_at_base(merge))[0].get(name)
             except TableNotFound:
-                if deed is None or revision.op is Op.INSERT:
+                if change is None or revision.op is Op.INSERT:
                     return None
-        return commit if deed is None else self._resolved(deed, name) or commit
+        return commit if change is None else self._resolved(change, name) or commit
 
     def _recorded(self, merge: Attribution, names: set[str]) -> dict[str, Commit]:
         """The properties that a merge recorded by name, with their commits."""
         found = {}
         for name in names:
-            deed = self._deed(merge, name)
-            if deed is not None and deed.properties is not None:
-                commit = self._resolved(deed, name)
+            change = self._last_change(merge, name)
+            if change is not None and change.properties is not None:
+                commit = self._resolved(change, name)
                 if commit is not None:
                     found[name] = commit
         return found
 
-    def _resolved(self, deed: AttributedChange, name: str) -> Commit | None:
+    def _resolved(self, change: AttributedChange, name: str) -> Commit | None:
         """The commit of an attributed change; through merges, the original commit."""
         while True:
-            merge = self.revisions.attribution(deed.commit_id)
-            inner = None if merge is None else self._deed(merge, name)
-            if inner is None or inner.commit_id == deed.commit_id:
-                return self.revisions.known_commit(deed.commit_id)
-            deed = inner
+            merge = self.revisions.attribution(change.commit_id)
+            inner = None if merge is None else self._last_change(merge, name)
+            if inner is None or inner.commit_id == change.commit_id:
+                return self.revisions.known_commit(change.commit_id)
+            change = inner
 
-    def _deed(self, merge: Attribution, name: str) -> AttributedChange | None:
-        """The last of the merged commits that set a property."""
-        deeds = merge.changes_of(self.revisions.owner.incarnation, self.revisions.id)
-        return next((deed for deed in reversed(deeds) if deed.may_set(name)), None)
+    def _last_change(self, merge: Attribution, name: str) -> AttributedChange | None:
+        """The change by the last of the merged commits that set a property."""
+        changes = merge.changes_of(self.revisions.owner.incarnation, self.revisions.id)
+        return next((change for change in reversed(changes) if change.may_set(name)), None)
 
     def _was_in_base(self, merge: Attribution, name: str, after: EntityVersion) -> bool:
         """Whether the merge base already had a value."""
@@ -144,8 +144,6 @@ class ValueOrigins:
         version = None if before is None else line.state.timeline.version_of(before)
         return 0 if version is None else line.track.until(version)
 
-    # -- merges without ----------------------------------------------------------------------------
-
     def _followed(
         self, commit_id: str, names: set[str], set_to: EntityVersion
     ) -> dict[str, Commit]:
@@ -157,7 +155,7 @@ class ValueOrigins:
         try:
             seen = line.find(end - 1) if end else None
         except TableNotFound:
-            return {}  # cleaned up: the merge is the oldest known commit with the value
+            return {}  # versions were cleaned up: the merge is the oldest known commit of the value
         if seen is None:
             return {}
         taken = {name for name in names if seen.values.get(name) == set_to.values[name]}
@@ -174,34 +172,36 @@ def merged_changes(
         None if revision.known_op is Op.UPDATE or revision.op is Op.DELETE else revision.changed()
     )
     found: dict[str, MergedChange] = {}
-    for deed, made in _deeds(revisions, commit.commit_id):
-        if deed.commit_id == commit.commit_id:
+    for change, made in _attributed_changes(revisions, commit.commit_id):
+        if change.commit_id == commit.commit_id:
             continue  # a resolution of the merge itself
-        names = changed if deed.properties is None else set(deed.properties)
+        names = changed if change.properties is None else set(change.properties)
         shown = names if changed is None or names is None else names & changed
         if revision.op is Op.UPDATE and changed is not None and not shown:
             continue  # it was undone again before the merge
-        before = found.get(deed.commit_id)
+        before = found.get(change.commit_id)
         properties = set(_named(revisions, shown or set()))
         if before is not None:
             properties |= set(before.properties)
-        op = None if deed.op is None else Op(deed.op)
-        found[deed.commit_id] = MergedChange(made, op, tuple(sorted(properties)))
+        op = None if change.op is None else Op(change.op)
+        found[change.commit_id] = MergedChange(made, op, tuple(sorted(properties)))
     newest = sorted(found.values(), key=lambda c: (c.commit.created_at_us, c.commit.commit_id))
     return tuple(reversed(newest))
 
 
-def _deeds(revisions: EntityRevisions, merge_id: str) -> Iterator[tuple[AttributedChange, Commit]]:
+def _attributed_changes(
+    revisions: EntityRevisions, merge_id: str
+) -> Iterator[tuple[AttributedChange, Commit]]:
     """All recorded changes of an entity by a merge, nested merges included."""
     merge = revisions.attribution(merge_id)
     if merge is None:
         return
-    for deed in merge.changes_of(revisions.owner.incarnation, revisions.id):
-        made = revisions.known_commit(deed.commit_id)
+    for change in merge.changes_of(revisions.owner.incarnation, revisions.id):
+        made = revisions.known_commit(change.commit_id)
         if made is not None:
-            yield deed, made
-        if deed.commit_id != merge_id:
-            yield from _deeds(revisions, deed.commit_id)
+            yield change, made
+        if change.commit_id != merge_id:
+            yield from _attributed_changes(revisions, change.commit_id)
 
 
 def _named(revisions: EntityRevisions, ids: set[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The local backend: a graph whose storage this process reads and writes itself.
 
-Implements ``omnigraph.graph.backend.Backend``. It opens and creates graphs and builds the services;
-what a verb does is decided by the service and the rooms below it.
+Implements ``omnigraph.graph.backend.Backend``: opens and creates graphs and builds the services,
+which implement the methods of the handle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from omnigraph.settings import Settings
 from omnigraph.storage.locations import parse_location
 from omnigraph.transaction.recovery.graph_recovery import RecoveryReport
 
-# A library does not print.
+# Without a handler of the program, log messages of a library must not be printed.
 logging.getLogger("omnigraph").addHandler(logging.NullHandler())
 
 

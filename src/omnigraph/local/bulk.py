@@ -37,7 +37,7 @@ from omnigraph.spark.streaming import stream_writer
 
 
 class LocalBulk:
-    """The verbs of ``graph.spark``."""
+    """The methods of ``graph.spark``."""
 
     def __init__(self, context: GraphContext, writes: LocalWrites) -> None:
         self._context = context
@@ -117,7 +117,7 @@ class LocalBulk:
     def export(self, request: ExportRequest) -> dict[str, int]:
         snapshot = self._reader.pin(request.state.branch, request.state.at)
         tasks = engine_choice.start_tasks(self._repository.settings)
-        with self._context.noticing(snapshot.branch):
+        with self._context.checking_deletion(snapshot.branch):
             return export_to(
                 tasks,
                 self._repository,

@@ -1,8 +1,8 @@
 """What the services of the local backend share: one graph, opened for reading or writing.
 
-Owns the two guards around every call. ``reading`` resolves a branch and reports one that was
-deleted meanwhile; ``writing`` also refuses a read-only handle and notes on an exception that
-interrupts the call what became of the write.
+Owns the guards around every call. ``reading`` and ``checking_deletion`` report a branch that is
+deleted concurrently as ``BranchNotFound``; ``writing`` also refuses a read-only handle and adds the
+outcome of the write to an exception that interrupts the call.
 """
 
 from __future__ import annotations
@@ -55,19 +55,23 @@ class GraphContext:
     @contextmanager
     def reading(self, branch: str) -> Iterator[Branch]:
         """Resolve a branch by name; the block fails with ``BranchNotFound`` if it is deleted."""
-        found = self.repository.branch(branch)
-        with deletion_checked(self.repository, found):
-            yield found
+        resolved = self.repository.branch(branch)
+        with deletion_checked(self.repository, resolved):
+            yield resolved
 
     @contextmanager
-    def noticing(self, *targets: Branch | str | None) -> Iterator[None]:
-        """The same for several branches, or for references to states that may be branches."""
+    def checking_deletion(self, *targets: Branch | str | None) -> Iterator[None]:
+        """Fail with ``BranchNotFound`` if one of these branches, or references, is deleted."""
         with deletion_checked(self.repository, *targets):
             yield
 
     @contextmanager
     def writing(self, *targets: str) -> Iterator[None]:
-        """Guard a write; ``targets`` are the branches and states that it names."""
+        """Guards of a write; ``targets`` are the branches and references that it names.
+
+        Refuses read-only handles, reports a concurrently deleted branch as ``BranchNotFound`` and
+        adds the outcome of the write to an exception that interrupts it.
+        """
         self.transaction.require_writable()
         with noting_outcome(), deletion_checked(self.repository, *targets):
             yield
@@ -77,18 +81,18 @@ class GraphContext:
         return Committer(self.repository, self.transaction)
 
     def run_upkeep(self, branch: str, rows_written: Mapping[str, int]) -> list[str]:
-        """Compact and index what a write touched; returns the types whose table changed.
+        """Compact and index the types that a write touched; returns those whose table changed.
 
-        The write stands whether or not this works.
+        A failure does not affect the write.
         """
         if not rows_written:
             return []
         try:
-            found = self.repository.branch(branch)
+            written = self.repository.branch(branch)
         except OmnigraphError as error:
             log.info("upkeep of %s was skipped: %s", branch, error.message)
             return []
-        return run_upkeep(self.repository, self.transaction, found, rows_written)
+        return run_upkeep(self.repository, self.transaction, written, rows_written)
 
 
 def write_options(
@@ -99,7 +103,7 @@ def write_options(
     message: str | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> WriteOptions:
-    """The options of one write; ``message`` is used where the caller gives none."""
+    """The options of one write; ``message`` is the message if the caller gives none."""
     text = message if commit.message is None else commit.message
     metadata = {**checked_metadata(commit.metadata), **(facts or {})}
     info = WriteInfo(kind, commit.actor, text, metadata)

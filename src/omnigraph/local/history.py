@@ -1,4 +1,4 @@
-"""Questions about the past: commits, their changes, the change feed, histories of entities."""
+"""The history operations: log, changes of commits, the change feed, histories of entities."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ class LocalHistory:
         self._repository = context.repository
         self._reader = context.reader
 
-    # -- commits -----------------------------------------------------------------------------------
-
     def log(self, branch: str, filter: CommitFilter, after: str | None) -> Iterator[Commit]:
         chosen = LogFilter(
             filter.actor, filter.since, filter.until, frozenset(filter.types), filter.message
@@ -50,8 +48,6 @@ class LocalHistory:
 
     def commit(self, commit_id: str) -> Commit:
         return describe_commit(self._repository, commit_id)
-
-    # -- changes -----------------------------------------------------------------------------------
 
     def commit_changes(
         self, commit_id: str, filter: ChangeFilter, size: PageSize, page_token: str | None
@@ -74,11 +70,11 @@ class LocalHistory:
         commits_max: int | None,
     ) -> FeedPage:
         most = POLL_COMMITS if commits_max is None else commits_max
-        with self._context.noticing(branch.strip()):
+        with self._context.checking_deletion(branch.strip()):
             return self._feed(branch, filter).poll(position, _packer(size), most)
 
     def baseline(self, branch: str, filter: ChangeFilter) -> Iterator[bytes]:
-        with self._context.noticing(branch.strip()):
+        with self._context.checking_deletion(branch.strip()):
             feed = self._feed(branch, filter)
         return deletion_checked_items(self._repository, feed.branch, feed.baseline())
 
@@ -86,13 +82,11 @@ class LocalHistory:
         found = self._repository.branch(branch.strip())
         return Feed(self._repository, self._reader.schema, found, _diff_filter(filter))
 
-    # -- entities ----------------------------------------------------------------------------------
-
     def entity(self, type: str, id: str, branch: str) -> EntityHistory:
         return EntityHistory(self._revisions(type, id, branch))
 
     def blame(self, type: str, id: str, branch: str) -> list[Blame]:
-        with self._context.noticing(branch):
+        with self._context.checking_deletion(branch):
             return blame(self._revisions(type, id, branch))
 
     def _revisions(self, type: str, id: str, branch: str) -> EntityRevisions:

@@ -1,6 +1,6 @@
 """Maintenance: checks, indexes, compaction, cleanup, repair, copies, recovery.
 
-Nothing here adds a commit or changes what a branch says, except a purge and a forced repair.
+Only a purge and a forced repair add commits and change the content of a branch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ from omnigraph.transaction.recovery.graph_recovery import (
 
 
 class LocalMaintenance:
-    """The maintenance verbs. ``recovered_at_open`` is what opening the graph has recovered."""
+    """The methods of ``graph.maintenance``.
+
+    ``recovered_at_open`` reports the recovery that opening the graph has run.
+    """
 
     def __init__(self, context: GraphContext, recovered_at_open: RecoveryReport) -> None:
         self._context = context
@@ -62,8 +65,6 @@ class LocalMaintenance:
             outcome.works_in_steps()
             return relocate(self._repository.objects)
 
-    # -- files and indexes -------------------------------------------------------------------------
-
     def indexes(self, branch: str) -> list[IndexReport]:
         with self._context.reading(branch) as found:
             return list_indexes(self._repository, found)
@@ -81,8 +82,6 @@ class LocalMaintenance:
         with self._context.writing(), self._context.reading(branch) as found:
             rewrite = rewriter(self._repository, engine)
             return optimize(self._repository, self._transaction, found, rewrite)
-
-    # -- removal -----------------------------------------------------------------------------------
 
     def tend(self, branch: str, rows_written: Mapping[str, int]) -> list[str]:
         with self._context.writing(branch):
@@ -119,12 +118,10 @@ class LocalMaintenance:
     @contextmanager
     def hold(self, target: str) -> Iterator[SnapshotPins]:
         self._transaction.require_writable()
-        with self._context.noticing(target):
+        with self._context.checking_deletion(target):
             pinned = resolve(self._repository, target)
         with reader_lease(self._repository, pinned) as snapshot:
             yield snapshot
-
-    # -- repair and recovery -----------------------------------------------------------------------
 
     def repair(
         self, branch: str, *, confirm: bool, force: bool, restore: bool, actor: str | None
@@ -158,8 +155,6 @@ class LocalMaintenance:
 
     def recoveries(self) -> list[dict[str, Any]]:
         return _operator(self._context).finished()
-
-    # -- copies ------------------------------------------------------------------------------------
 
     def backup(self, target: str) -> CopyReport:
         with outcome.noting_outcome():

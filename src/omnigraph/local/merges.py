@@ -1,4 +1,4 @@
-"""Merging, undoing and repeating commits."""
+"""The merge operations: merge, revert, cherry-pick, restore and reset."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class LocalMerges:
         return result.commit
 
     def _delete_source(self, result: MergeResult) -> MergeResult:
-        """Delete the merged branch; the merge stands whether or not this works."""
+        """Delete the merged branch; a failure does not affect the merge."""
         try:
             self._branches.delete(result.source, force=False, idempotency_key=None)
         except OmnigraphError as error:

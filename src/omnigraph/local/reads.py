@@ -1,4 +1,4 @@
-"""Reading one state: queries, schemas, entities, blobs, exports; and what sets two states apart."""
+"""The read operations: queries, schemas, entities, blobs, exports, and diffs of two states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from omnigraph.storage.lance.lookup import membership
 
 
 class LocalReads:
-    """The reading verbs."""
+    """The read operations of the local backend."""
 
     def __init__(self, context: GraphContext) -> None:
         self._context = context
@@ -55,18 +55,20 @@ class LocalReads:
         if state.version is None:
             return self._reader.pin(state.branch, state.at)
         if state.at is not None:
-            raise InvalidInput("version and at both name a state", remedy="Keep one of them.")
+            raise InvalidInput(
+                "`version` and `at` exclude each other", remedy="Pass only one of them."
+            )
         with self._context.reading(MAIN if state.branch is None else state.branch) as branch:
             return self._repository.snapshot_at_version(branch, state.version)
 
     def schema(self, state: StateRef) -> AcceptedSchema:
         snapshot = self.snapshot(state)
-        with self._context.noticing(snapshot.branch):
+        with self._context.checking_deletion(snapshot.branch):
             return self._reader.schema(snapshot)
 
     def entity(self, type_key: str, id: str, state: StateRef) -> dict[str, Any]:
         snapshot = self.snapshot(state)
-        with self._context.noticing(snapshot.branch):
+        with self._context.checking_deletion(snapshot.branch):
             table = self._repository.tables.open(snapshot.pin(type_key).ref)
             found = table.scan(filter=membership("id", pa.array([id])), with_row_id=True)
             if not found.num_rows:
@@ -79,13 +81,13 @@ class LocalReads:
     def blob(self, entity: str, type_name: str, id: str, property: str, state: StateRef) -> Blob:
         snapshot = self.snapshot(state)
         selector = BlobSelector(entity, type_name, id, property)
-        with self._context.noticing(snapshot.branch):
+        with self._context.checking_deletion(snapshot.branch):
             schema = self._reader.schema(snapshot)
             return find_blob(self._repository, snapshot, schema, selector)
 
     def export(self, state: StateRef, types: Sequence[str] | None) -> Iterator[bytes]:
         snapshot = self.snapshot(state)
-        with self._context.noticing(snapshot.branch):
+        with self._context.checking_deletion(snapshot.branch):
             schema = self._reader.schema(snapshot)
         chunks = export(self._repository, snapshot, schema, types)
         return deletion_checked_items(self._repository, snapshot.branch, chunks)

@@ -1,4 +1,4 @@
-"""Writes of a caller's own data: write queries, batches and loads, one commit each or none."""
+"""The write operations: write queries, batches and loads. Each makes at most one commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omnigraph.prepare.committer import Attempt
 
 
 class LocalWrites:
-    """The writing verbs."""
+    """The write operations of the local backend."""
 
     def __init__(self, context: GraphContext, open_load: OpenLoad = open_load) -> None:
         self._context = context

@@ -45,7 +45,7 @@ from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
 
 MARKER: Final = "__backup.json"
 ATTEMPTS_MAX: Final = 5
-"""A concurrent cleanup or branch deletion may remove files before they are copied."""
+"""Attempts: a concurrent cleanup or branch deletion may remove files before they are copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,6 @@ def clone(repository: Repository, target: Location) -> CopyReport:
     raise Contention(f"the history of {repository.location.uri} was removed while it was copied")
 
 
-# -- deciding --------------------------------------------------------------------------------------
-
-
 def _require_own_backup(
     repository: Repository, objects: ObjectStore, target: Location, main: BranchState
 ) -> None:
@@ -144,9 +141,6 @@ def _is_unfinished(paths: list[str]) -> bool:
     return all(ours.match(path) for path in paths)
 
 
-# -- copying ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Copying:
     """A running copy."""
@@ -159,7 +153,7 @@ class _Copying:
     counts: Counter[str] = field(default_factory=Counter)
 
     def file(self, info: ObjectInfo, *, anew: bool = False) -> None:
-        """Copy a file, unless it exists; with ``anew`` also then."""
+        """Copy a file. One that exists is skipped, or replaced with ``anew``."""
         if self.there.get(info.path) == info.size and not anew:
             self._count("there", info.size)
             return

@@ -53,10 +53,11 @@ from omnigraph.transaction.recovery.graph_recovery import SET_ASIDE_PREFIX, Grap
 from omnigraph.transaction.transaction import WriteTransaction
 
 ORPHAN_AGE: Final = timedelta(days=7)
-"""Files that no version names stay for this long: no write without an intent takes longer, and an
-intent protects all younger files."""
+"""Files that no version names are kept for this long: writes without an intent are shorter, and an
+intent protects the files of longer ones."""
 MANIFEST_AGE: Final = timedelta(hours=1)
-"""Manifest versions stay for this long: a warm handle reads the version after its own."""
+"""Manifest versions are kept for this long, because a warm handle reads the version after its
+own."""
 DELETIONS_MAX: Final = 20
 """Concurrent branch deletions after which the computation of kept states is not retried."""
 MARK_AGE_US: Final = 7 * 86_400 * 1_000_000
@@ -97,7 +98,7 @@ class CleanupReport:
     commits_given_up: dict[str, int] = field(default_factory=dict)
     """By branch: commits that become unreadable."""
     commits_in_grace: dict[str, int] = field(default_factory=dict)
-    """By branch: commits past the policy that stay because readers may still read them."""
+    """By branch: commits past the policy that are kept for the grace period of readers."""
 
     @property
     def bytes_removed(self) -> int:
@@ -139,7 +140,7 @@ def cleanup(
     ages = _ages(repository, others)
     drifted = set(_drifted(repository, transaction, branches))
     for path in sorted(tables):
-        sweep = plan_sweep(repository.tables, tables[path], kept, _for(ages, path))
+        sweep = plan_sweep(repository.tables, tables[path], kept, _ages_for(ages, path))
         if path in drifted:
             sweep = Sweep(path, foreign=sweep.foreign, error=DRIFT)
         if confirm and sweep.error is None:
@@ -182,7 +183,8 @@ def _orphaned_attributions(
 def _inert(
     repository: Repository, branches: list[Branch], others: list[ObjectInfo]
 ) -> tuple[dict[str, list[ObjectInfo]], list[ObjectInfo]]:
-    """The objects of datasets that no branch's format reads any more, by path; and the others."""
+    """Objects of datasets of older formats, which no branch needs any more, by path; and the
+    other objects."""
     formats = []
     for branch in branches:
         with skip_if_deleted(repository, branch):
@@ -272,7 +274,7 @@ def _marks_in_use(repository: Repository, branch: Branch) -> set[str]:
 def _drifted(
     repository: Repository, transaction: WriteTransaction, branches: list[Branch]
 ) -> Iterator[str]:
-    """The paths of tables that another program changed: its files cannot be told apart."""
+    """The paths of tables that another program changed; cleanup removes none of their files."""
     pending = transaction.recovery.pending
     for branch in branches:
         with skip_if_deleted(repository, branch):
@@ -292,7 +294,7 @@ def _ages(repository: Repository, others: list[ObjectInfo]) -> Ages:
     return Ages(orphans, now - MANIFEST_AGE)
 
 
-def _for(ages: Ages, path: str) -> Ages:
+def _ages_for(ages: Ages, path: str) -> Ages:
     """The ages for one table: versions of types have no minimum age, those of manifests do."""
     if path in (MANIFEST_PATH, RECOVERY_AUDIT_PATH):
         return ages

@@ -51,7 +51,7 @@ from omnigraph.transaction.transaction import WriteTransaction
 
 KIND: Final = "purge"
 ROUNDS_MAX: Final = 20
-"""Rounds over all heads; another one is needed after a concurrent write or a new branch."""
+"""Attempts; after a concurrent write or a new branch all heads are checked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,6 @@ class EntityPurge:
             build_all(self._repository, self._transaction, branch, sorted(keys))
         return report
 
-    # -- preconditions -----------------------------------------------------------------------------
-
     def _require_no_pending_writes(self) -> None:
         """Raise while unfinished writes may contain the entity in files that are not searched."""
         GraphRecovery(self._repository, self._transaction.recovery).recover()
@@ -169,8 +167,6 @@ class EntityPurge:
                 "`omnigraph cleanup`; then purge again.",
                 details={"pending": [*records, *staged]},
             )
-
-    # -- heads -------------------------------------------------------------------------------------
 
     def _clear_heads(self, plan: PurgePlan) -> None:
         """Change heads until none refers to a file or an index that may contain the entity."""
@@ -255,8 +251,6 @@ class EntityPurge:
                 f"the entity was written to branch {sorted(busy)[0]} again; no file was removed"
             )
         return plan
-
-    # -- older versions ----------------------------------------------------------------------------
 
     def _rewrite(self, plan: PurgePlan) -> None:
         heads = plan.heads()

@@ -222,7 +222,7 @@ def _report(key: str, table: PinnedTable, spec: IndexSpec, state: IndexState) ->
 
 
 def _after(before: IndexReport | None, now: IndexReport, done: PublishReport) -> IndexReport:
-    """An index after a build: ``built`` or ``busy`` where that says more than its state."""
+    """The report of an index after a build; the state may also be ``built`` or ``busy``."""
     if now.type_key in done.skipped and now.state in ("missing", "behind"):
         return replace(now, state="busy")
     was = None if before is None else before.state

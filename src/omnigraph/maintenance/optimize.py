@@ -27,7 +27,7 @@ Rewrite = Callable[[PinnedTable], list[Piece]]
 
 INFO: Final = WriteInfo("optimize", makes_commit=False)
 ROUNDS_MAX: Final = 3
-"""Two are enough without concurrent writers; with them there is always more to compact."""
+"""Rounds of compaction and index build. Two are enough without concurrent writers."""
 
 
 @dataclass(frozen=True, slots=True)

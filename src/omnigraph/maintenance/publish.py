@@ -33,7 +33,7 @@ from omnigraph.transaction.transaction import WriteTransaction
 RETRY: Final = RetryPolicy(base_s=0.02, cap_s=0.5, attempts_max=30)
 """Staging again is cheap, because the files of the first attempt are reused."""
 ATTEMPTS_TOGETHER: Final = 10
-"""After this many attempts types are published one by one: a busy type must not block others."""
+"""After this many attempts each type is published by itself: a busy type must not block others."""
 
 BUSY: Final = "busy"
 DRIFT: Final = "drift_needs_repair"
@@ -52,7 +52,7 @@ class StageMaintenance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PublishReport:
-    """What became of each type, by type key."""
+    """The outcome for each type, by type key."""
 
     published: Mapping[str, TablePin] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -118,7 +118,8 @@ class MaintenancePublisher:
     def adopt(self, pin: TablePin, newest: TableRef, commit: Commit | None) -> None:
         """Publish the newest version of a table as it is; only the manifest changes.
 
-        With a commit, rows may have been added and removed; without one, none may have been.
+        With a commit, the version may have other rows than the published one; without a commit it
+        must have the same rows.
         """
         change = TableChange(
             pin.key,

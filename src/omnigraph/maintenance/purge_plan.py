@@ -34,8 +34,8 @@ from omnigraph.transaction.reader_leases import leased_versions
 OUT_OF_REACH: Final = (
     "backups, clones and exports, and the files it was loaded from",
     "snapshots and old object versions that the storage system keeps by itself",
-    "the memory of other processes, until they read something else or end",
-    "what other machines keep of searched texts below their OMNIGRAPH_CACHE_DIR",
+    "the memory of other processes, until they evict it or end",
+    "caches of searched texts below OMNIGRAPH_CACHE_DIR on other machines",
     "messages, actors and metadata of commits, which are never rewritten",
     "checksums of removed ids that history keeps, 32 bits each",
     "copies of its values in other entities",
@@ -44,7 +44,8 @@ OUT_OF_REACH: Final = (
 
 
 UNNAMED_AGE: Final = timedelta(hours=1)
-"""No write without an intent stages for longer; a purge is refused while an intent exists."""
+"""The longest time for which a write without an intent stages files. While an intent exists, a
+purge is refused."""
 
 
 @dataclass(frozen=True, slots=True)

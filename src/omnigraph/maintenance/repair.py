@@ -31,8 +31,8 @@ Action = Literal["no_op", "preview", "healed", "forced", "restored", "refused"]
 RESERVE: Final = "ReserveFragments"
 MAINTENANCE: Final = frozenset({"CreateIndex", "Rewrite", RESERVE, "UpdateConfig"})
 """Operations of Lance that change no row; the rows are compared nevertheless."""
-_NOT_SHOWN: Final = "BaseOperation"  # how Lance returns the reservation before its own compaction
-_NATIVE_COMPACTION: Final = "Rewrite"  # the one operation that Lance cannot return
+_NOT_SHOWN: Final = "BaseOperation"  # Lance's name for the reservation before its own compaction
+_NATIVE_COMPACTION: Final = "Rewrite"  # an operation that Lance cannot read back
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,13 @@ def repair(
     """
     check_text("actor", actor)
     if (force or restore) and not confirm:
-        raise InvalidInput("force and restore need confirm", remedy="Add --confirm.")
+        raise InvalidInput(
+            "`force` and `restore` need `confirm`", remedy="Pass confirm=True (`--confirm`)."
+        )
     if force and restore:
-        raise InvalidInput("force and restore exclude each other", remedy="Keep one of them.")
+        raise InvalidInput(
+            "`force` and `restore` exclude each other", remedy="Pass only one of them."
+        )
     _require_resolved(repository, transaction, branch, resolve=confirm)
     work = _Repair(repository, transaction, branch, confirm, force, restore, actor)
     done = []
@@ -204,7 +208,8 @@ def _require_foreign(pin: TablePin, drift: TableDrift) -> None:
     if ours:
         raise Drift(
             f"{pin.key} holds a part of the unfinished write {ours[0]}, which was undone elsewhere",
-            remedy="Use --restore to restore the published rows. The others stay readable as "
-            f"version {drift.newest.version} of {pin.ref.dataset_path} until a cleanup.",
+            remedy="Use --restore to restore the published rows. The unpublished ones stay "
+            f"readable as version {drift.newest.version} of {pin.ref.dataset_path} until a "
+            "cleanup.",
             details={"type_key": pin.key, "operation_id": ours[0]},
         )

@@ -29,7 +29,7 @@ log = logging.getLogger("omnigraph.upkeep")
 INFO: Final = WriteInfo("upkeep", makes_commit=False)
 
 LARGE_WRITE_ROWS: Final = 10_000
-"""A write of more rows than this is indexed at once; fewer are found by scanning them."""
+"""The rows of a larger write are indexed at once; look-ups scan fewer rows without an index."""
 
 
 def run_upkeep(

@@ -1,9 +1,8 @@
 """The history that a merge records: the merged commits, and which of them changed which entity.
 
-The merged commits are those of the source since it left the ancestors of the merge base. The
-properties that each of them set are recorded, so that they are known also where no older state is
-left. The result does not depend on what the merge decided, except for values that were given to the
-merge.
+The merged commits are those that the source has beyond the ancestors of the merge base. The
+properties that each of them set are recorded, because older states may be removed later. The result
+does not depend on the decisions of the merge, except for values that a resolution set.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ class _Touched:
     def add(
         self, repository: Repository, steps: Sequence[TypeStep], theirs: TypeDelta | None
     ) -> None:
-        """Read what later commits did."""
+        """Add the changes of the following commits."""
         with suppress(TableNotFound):
             together = changes_together(repository, steps, theirs)
             if together is not None:
@@ -190,7 +189,7 @@ class _Touched:
         """The most frequent changes, and the changes of all other entities by id."""
         counts = pc.value_counts(pa.chunked_array([ids for _, ids in self.done], pa.string()))
         often = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        groups: dict[AttributedChanges, list[pa.Array]] = {}  # of entities that one commit touched
+        groups: dict[AttributedChanges, list[pa.Array]] = {}  # ids touched by a single commit
         done: dict[str, list[AttributedChange]] = {id: [] for id in often.to_pylist()}
         for change, ids in self.done:
             again = pc.is_in(ids, value_set=often)
@@ -242,8 +241,8 @@ def _last_writers(
 def _inserted_twice(
     merge: TypeMerge, theirs: TypeDelta | None
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Entities that both sides inserted of which the source's is taken, and which of their
-    properties it changes."""
+    """Entities that both sides inserted and the merge takes from the source, with the properties
+    that differ from the target's."""
     if theirs is None or not theirs.pairs[OLD].null_count:
         return
     inserted = theirs.pairs["id"].filter(pc.is_null(theirs.pairs[OLD])).combine_chunks()
@@ -258,8 +257,8 @@ def _inserted_twice(
 
 
 def _composed(merge: TypeMerge) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Entities of the target that were put together from both sides, and which of their properties
-    come from the source: of the others no merged commit set the value."""
+    """Entities composed from both sides, with the properties that come from the source. The values
+    of the other properties were not set by a merged commit."""
     owner = merge.target.owner
     for item in merge.composed:
         if item.target_row is not None:
@@ -289,7 +288,7 @@ def _restricted(change: AttributedChange, taken: tuple[str, ...]) -> AttributedC
 
 
 def _given(merge: TypeMerge) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-    """Entities with values that the merge itself set, and their properties; None: all changed."""
+    """Entities with values that a resolution set, and these properties; None stands for all."""
     owner = merge.target.owner
     for item in merge.composed:
         names = {*item.values, *_columns_from(owner, item, "base")}

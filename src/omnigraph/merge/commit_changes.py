@@ -1,9 +1,9 @@
-"""What the commits of a branch did to the entities of one type.
+"""The changes of the commits of a branch to the entities of one type.
 
-A commit is compared with the state before it, at the cost of what it touched. Values of updated
-entities are compared column by column. Consecutive small commits are read together: the rows that
-they wrote in one scan, and what they found in one more. The values before a commit are then those
-after the commit before it.
+A commit is compared with the state before it, at a cost proportional to the rows that it touched.
+Values of updated entities are compared column by column. Consecutive small commits are read
+together: one scan reads the rows that they wrote, another the rows that they replaced. The values
+before a commit are those after the previous commit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from omnigraph.storage.lance.row_versions import WRITTEN
 from omnigraph.storage.lance.tables import FRAGMENT_SHIFT, PinnedTable
 
 CommitChange = tuple[AttributedChange, pa.Array]
-"""A change that one commit made, and the ids of the entities that it was made to."""
+"""One change of a commit, and the ids of the entities that it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +64,19 @@ class TypeStep:
         return found
 
     def changes(self, repository: Repository) -> Iterator[CommitChange]:
-        """What the commit did. Raises ``TableNotFound`` where a state was cleaned up."""
+        """The changes of the commit. Raises ``TableNotFound`` if a state was cleaned up."""
         return changes_of(self.commit_id, _difference(repository, self, self))
 
 
 def _difference(repository: Repository, first: TypeStep, last: TypeStep) -> TypeDelta:
-    """The type before one commit against the type after that or a later one."""
+    """The difference between the state before ``first`` and the state after ``last``."""
     states = first.transition.before, last.transition.after
     return type_delta(repository, *states, (first.keys[0], last.keys[1]))
 
 
 def changes_of(commit_id: str, delta: TypeDelta) -> Iterator[CommitChange]:
-    """What one commit did: updates by the properties that they changed, none for rows that were
-    rewritten with the same values. Each entity that was touched is in one group."""
+    """The changes of one commit. Updates are grouped by the properties that they changed; a group
+    without properties has the rows that were rewritten with the same values."""
     pairs = delta.pairs
     had, has = pc.is_valid(pairs[OLD]), pc.is_valid(pairs[NEW])
     for op, chosen in ((Op.INSERT, pc.invert(had)), (Op.DELETE, pc.invert(has))):
@@ -88,8 +88,8 @@ def changes_of(commit_id: str, delta: TypeDelta) -> Iterator[CommitChange]:
 def changed_properties(
     delta: TypeDelta, pairs: pa.Table
 ) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
-    """The properties of updated entities that have other values afterwards, by identity, with the
-    ids of the entities. Without properties: those that have the same values."""
+    """Updated entities, grouped by the properties (by identity) whose values differ. A group
+    without properties has the entities with equal values."""
     if pairs.num_rows:
         assert delta.new is not None
         for ids, same in TypeDelta(delta.old, delta.new, pairs).compared_columns():
@@ -99,7 +99,7 @@ def changed_properties(
 def _by_properties(
     side: Side, ids: pa.Array, same: Mapping[str, Mask]
 ) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
-    """The ids of entities by the properties of which they do not have the same values."""
+    """The ids of entities, grouped by the properties whose values differ."""
     names = {column.name: column.property_id or column.name for column in side.owner.columns()}
     columns = sorted(same, key=names.__getitem__)
     changed = np.stack([~same[name] for name in columns], axis=1)
@@ -109,16 +109,13 @@ def _by_properties(
         yield properties, ids.filter(pa.array(which.reshape(-1) == number))
 
 
-# -- several commits together ----------------------------------------------------------------------
-
-
 def changes_together(
     repository: Repository, steps: Sequence[TypeStep], known: TypeDelta | None
 ) -> list[CommitChange] | None:
-    """What several small commits did, oldest first; None where they must be read one by one.
+    """The changes of several small commits, oldest first; None if they must be read one by one.
 
     ``known`` may be the difference between the states before and after all of them. Raises
-    ``TableNotFound`` where a state was cleaned up.
+    ``TableNotFound`` if a state was cleaned up.
     """
     if len(steps) < 2 or not _is_line(repository, steps):
         return None
@@ -134,8 +131,8 @@ def changes_together(
 
 
 def _is_line(repository: Repository, steps: Sequence[TypeStep]) -> bool:
-    """Whether the commits wrote to one physical branch, each on top of the one before, in one
-    schema and without blobs, which are read from one version at a time."""
+    """Whether the commits wrote consecutive versions of one physical branch, with one schema and
+    without blobs, which are read from one version at a time."""
     first = steps[0].pin
     schemas = {
         state.snapshot.schema_hash: state.schema
@@ -176,7 +173,7 @@ class _SmallCommit:
 
 
 class _Line:
-    """Small commits of one line, and the difference that they make together."""
+    """Small commits of consecutive versions, and the difference that they make together."""
 
     def __init__(
         self, repository: Repository, commits: Sequence[_SmallCommit], whole: TypeDelta
@@ -197,7 +194,7 @@ class _Line:
         self._ids = self._rows["id"].to_pylist()
 
     def changes(self) -> Iterator[CommitChange]:
-        """What each commit did, oldest first."""
+        """The changes of each commit, oldest first."""
         latest = {id: at for at, id in enumerate(self._ids[: self._found])}
         inserted: list[list[str]] = []
         deleted: list[list[str]] = []
@@ -227,8 +224,8 @@ class _Line:
                     yield AttributedChange(commit.commit_id, str(Op.UPDATE), properties), found
 
     def _deleted(self, commit: _SmallCommit, written: Set[str], inserted: int) -> list[str]:
-        """The ids that went away with a commit. Nothing is read where the numbers of rows before
-        and after it say that there are none."""
+        """The ids that a commit deleted. Nothing is read if the row counts show that it deleted
+        none."""
         if commit.old.rows + inserted == commit.new.rows:
             return []
         gone = removed_rows(self._repository.tables, commit.old.ref, commit.new.ref)
@@ -236,7 +233,7 @@ class _Line:
 
 
 def _written(commits: Sequence[_SmallCommit], columns: Sequence[str]) -> tuple[pa.Table, list[int]]:
-    """The rows that commits of one line wrote, oldest first, and where those of each begin."""
+    """The rows that consecutive commits wrote, oldest first, and the offset of each commit."""
     *older, newest = commits
     rows = newest.new.scan(
         [*columns, WRITTEN],

@@ -1,7 +1,7 @@
 """The values of entities in conflict on the sides of a merge, for the conflict report.
 
-Columns have the target's names, the ends of an edge are ``from`` and ``to``, and a Blob is reported
-by length and digest, which is small and still tells two blobs apart.
+Columns have the target's names, the ends of an edge are ``from`` and ``to``, and a blob is shown as
+its length and digest, which suffice to distinguish two blobs.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from omnigraph.errors import MergeConflicts
 from omnigraph.merge.three_way import ConflictKind, MergeLevel
 
 VIOLATIONS_MAX: Final = 10_000
-"""Violations of the merged result that are reported; more than any reader needs."""
+"""The number of violations of the merged result that are reported."""
 
 _MESSAGES: Final = {
     ConflictKind.DIVERGENT_INSERT: "both sides added it, with different values",
@@ -98,7 +98,7 @@ def raise_conflicts(
 
 
 def _remedy(conflicts: Sequence[MergeConflict], level: MergeLevel, resolvable: bool) -> str:
-    """The remedies for these conflicts that the caller has not used yet."""
+    """The ways to resolve these conflicts."""
     if not resolvable:
         return (
             "Nothing was changed. Restore what these entities depend on together with them, or "

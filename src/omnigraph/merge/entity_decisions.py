@@ -35,7 +35,7 @@ from omnigraph.snapshots.equality import compared_images
 from omnigraph.storage.lance.row_delta import gather
 
 DECIDE_ROWS: Final = 4_096
-"""Entities per batch: their three images are held as Python values."""
+"""The number of entities per batch: their three images are held as Python values."""
 
 SIDES: Final[tuple[SideName, ...]] = ("base", "source", "target")
 Copy = tuple[str, int | None, int | None]
@@ -51,7 +51,7 @@ class MergeRules:
     by_type: Mapping[str, MergeStrategy] = field(default_factory=dict)
     resolutions: Resolutions = field(default_factory=dict)
     only: Mapping[str, frozenset[str] | None] | None = None
-    """Type keys and ids (None: all of the type) that the merge is limited to; None: no limit."""
+    """Limits the merge to these ids by type key (None: the whole type); None: no limit."""
 
     def strategy_for(self, key: str) -> MergeStrategy | None:
         return self.by_type.get(key, self.strategy)
@@ -59,7 +59,7 @@ class MergeRules:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A merged entity: a row of one side with values of other sides, or given values."""
+    """A merged entity: a row of one side, with values of other sides or of a resolution."""
 
     id: str
     target_row: int | None

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 from omnigraph.catalog.branches.concurrent_deletion import deletion_checked
 from omnigraph.catalog.branches.registry import Branch
@@ -54,7 +54,7 @@ class MergeOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """How to decide conflicts, as the caller gives it."""
+    """How to decide conflicts, as the caller asked for it."""
 
     level: MergeLevel = "property"
     strategy: MergeStrategy | None = None
@@ -65,10 +65,16 @@ class MergeOptions:
     def rules(self, state: State) -> MergeRules:
         """The rules of the merge; raises on values that the target's schema does not know."""
         for given in (self.strategy, *(self.by_type or {}).values()):
-            if given not in (None, "ours", "theirs"):
-                raise InvalidInput(f"{given!r} is not a strategy", remedy="Use ours or theirs.")
-        if self.level not in ("entity", "property"):
-            raise InvalidInput(f"{self.level!r} is not a level", remedy="Use entity or property.")
+            if given not in (None, *get_args(MergeStrategy)):
+                raise InvalidInput(
+                    f"{given!r} is not a strategy",
+                    remedy=f"Use {' or '.join(get_args(MergeStrategy))}.",
+                )
+        if self.level not in get_args(MergeLevel):
+            raise InvalidInput(
+                f"{self.level!r} is not a merge level",
+                remedy=f"Use {' or '.join(get_args(MergeLevel))}.",
+            )
         by_type = {
             key: strategy
             for name, strategy in (self.by_type or {}).items()
@@ -95,7 +101,8 @@ class MergeResult:
     conflicts: tuple[MergeConflict, ...] = ()
     changes: tuple[EntityChange, ...] = ()
     checked: bool = True
-    """False for a dry run that would change the target's schema: only the merge checks it."""
+    """False for a dry run that would change the target's schema: only a merge itself checks the
+    constraints then."""
     branch_deleted: bool | None = None
     branch_delete_error: str | None = None
     rows_written: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
@@ -210,7 +217,7 @@ class Merge:
         self._choose = choose
 
     def run(self, committer: Committer, options: WriteOptions, merge: MergeOptions) -> MergeResult:
-        """Merge, in one commit; raises ``MergeConflicts`` when that cannot be done by itself."""
+        """Merge in one commit; raises ``MergeConflicts`` if there are unresolved conflicts."""
         with ExitStack() as engines, deletion_checked(self._repository, self._source):
 
             def choose(touched: int) -> MergeEngine:
@@ -299,7 +306,7 @@ class Merge:
         )
 
     def _inputs(self, attempt: Attempt) -> _MergeInputs:
-        """Find the merge base and read the three states."""
+        """The merge base, and the states of the three sides."""
         repository = self._repository
         source = repository.branch(self._source)
         state = repository.manifest(source).current()

@@ -42,14 +42,14 @@ def compose(merge: TypeMerge, report: Report) -> pa.Table | None:
 
 
 def alternatives(merge: TypeMerge) -> TypeMerge:
-    """The merge of the possible outcomes of undecided entities, one row for each."""
+    """A merge with one row for each possible outcome of each undecided entity."""
     found = [one for item in merge.undecided for one in item.alternatives if one is not None]
     return replace(merge, copied={}, composed=found, undecided=[])
 
 
 def known_rows(merge: TypeMerge) -> tuple[KnownRows, pa.Array]:
-    """The row ids in the target that are replaced, parallel to ``compose``, and those that are
-    removed; with the ids of the removed entities."""
+    """The row ids in the target that the rows of ``compose`` replace, in their order; and the row
+    ids that are removed, with the ids of these entities."""
     written = [come[OLD].combine_chunks() for _, come in _coming(merge)]
     written.append(pa.array([item.target_row for item in merge.composed], pa.uint64()))
     gone, removed = [pa.array([], pa.string())], [pa.array([], pa.uint64())]
@@ -92,7 +92,7 @@ def preview_changes(merge: TypeMerge) -> Iterator[EntityChange]:
 
 
 def _previews(merge: TypeMerge) -> Iterator[EntityChange]:
-    """The changes by composed entities, read in batches."""
+    """The changes of composed entities, read in batches."""
     for start in range(0, len(merge.composed), BATCH_ROWS):
         items = merge.composed[start : start + BATCH_ROWS]
         sides = {name: _rows_of(merge, name, items) for name in merge.sides}
@@ -168,7 +168,7 @@ def _composed(merge: TypeMerge, report: Report) -> pa.Table:
 
 
 def _patched(merge: TypeMerge, start: str, items: Sequence[Composed]) -> Reshaped:
-    """Rows of one side with values of other sides, and given values."""
+    """Rows of one side, with values of other sides and of resolutions."""
     owner = merge.target.owner
     found = _aligned(merge.sides[start], owner, [item.start_row for item in items])
     others = {

@@ -105,7 +105,9 @@ def _both(key: str, id: str, one: EntityResolution, two: EntityResolution) -> En
     """Combines two records about different properties of one entity."""
     named = [{*found.values, *found.picks} for found in (one, two)]
     if (one.take and two.take) or not all(named) or named[0] & named[1]:
-        raise InvalidInput(f"{key} {id!r} is resolved twice", remedy="Keep one of them.")
+        raise InvalidInput(
+            f"{key} {id!r} has two contradictory resolutions", remedy="Keep one of them."
+        )
     return replace(
         one,
         take=one.take or two.take,
@@ -127,7 +129,7 @@ def _accept(schema: AcceptedSchema, record: Mapping[str, Any]) -> tuple[str, str
     owner = schema.type(f"{record.get('entity_kind')}:{record.get('type_name')}")
     take, properties = record.get("take"), record.get("properties")
     if take is not None and take not in _TAKES:
-        raise InvalidInput(f"{take!r} is not a value of take", remedy=_REMEDY)
+        raise InvalidInput(f"take must not be {take!r}", remedy=_REMEDY)
     if isinstance(properties, list | tuple):
         if take is None:
             raise InvalidInput(f"the resolution of {id!r} has no take", remedy=_REMEDY)
@@ -144,7 +146,8 @@ def _accept(schema: AcceptedSchema, record: Mapping[str, Any]) -> tuple[str, str
         raise InvalidInput(f"the properties of {id!r} are not an object", remedy=_REMEDY)
     if take in ("base", "delete"):
         raise InvalidInput(
-            f"the resolution of {id!r} takes {take} and sets properties", remedy="Keep one of them."
+            f"the resolution of {id!r} takes {take} and also sets properties",
+            remedy="Give either take or properties.",
         )
     values = {_column(owner, name): value for name, value in properties.items()}
     return (

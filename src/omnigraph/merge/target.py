@@ -45,7 +45,7 @@ from omnigraph.storage.lance.tables import ROW_ID, operation_properties
 from omnigraph.transaction.prepared import PreparedTable, PreparedWrite
 
 RELATED_MAX: Final = 100
-"""Entities that a conflict about a dropped property lists."""
+"""The number of entities that a conflict about a dropped property lists."""
 
 
 def merged_schema(states: Mapping[str, State]) -> AcceptedSchema:

@@ -26,7 +26,7 @@ SIDE_OF: Final[Mapping[str, SideName]] = {"ours": "target", "theirs": "source", 
 
 
 class ConflictKind(StrEnum):
-    """Kinds of conflicts: three between the images of an entity, then violated constraints."""
+    """The first three come from the images of an entity, the others from violated constraints."""
 
     DIVERGENT_INSERT = "divergent_insert"
     DIVERGENT_UPDATE = "divergent_update"

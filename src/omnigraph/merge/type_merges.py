@@ -80,8 +80,8 @@ class ThreeWayMerge:
 
     @cached_property
     def visited(self) -> list[str]:
-        """The types that the source changed since the base, unless the target has the same version;
-        and types with resolutions."""
+        """The types with resolutions, and those that the source changed since the base, unless the
+        target has the same version."""
         pins = {
             name: {pin.incarnation: pin for pin in state.snapshot.pins.values()}
             for name, state in self._states.items()
@@ -174,7 +174,7 @@ class _TypeMerger:
         return merge, decided.conflicts
 
     def _rows(self, theirs: pa.Table) -> pa.Table:
-        """The row ids of entities that both sides touched, on all three sides."""
+        """Row ids in base, source and target of the entities that source and target touched."""
         at = pc.index_in(theirs["id"], value_set=self._ours["id"].combine_chunks())
         found = self._ours[NEW].combine_chunks().take(at.combine_chunks())
         target = pc.if_else(pc.is_valid(at), found, theirs[OLD])

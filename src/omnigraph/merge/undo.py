@@ -78,8 +78,6 @@ class Undo:
         rules = MergeRules(only=chosen)
         return self._merge(options, rules, None, old, f"restore from {target}")
 
-    # -- inside ------------------------------------------------------------------------------------
-
     def _merge(
         self,
         options: WriteOptions,

@@ -47,7 +47,7 @@ class ViolationConflicts:
         found: list[Violation] = []
         for violation in shown:
             if violation.rule == "required" and _where(violation) in unfit:
-                continue  # the value is not missing: it does not fit
+                continue  # a value that did not fit is null here and was reported as a misfit
             if violation.rule == "cardinality":
                 found += self._edges(violation)
             elif violation.rule in _OF_ONE_ENTITY:
@@ -57,15 +57,13 @@ class ViolationConflicts:
         return self._with_values(found)
 
     def _depending(self, violation: Violation) -> Violation:
-        """Marks the violation by an undecided entity: only one of its outcomes may violate it."""
+        """The violation, marked as depending on its entity if that entity is undecided."""
         key, id, name = _where(violation)
         change = self.image.get(key, TypeImage())
         known = change.rows is not None and name in change.rows.column_names
         if not known or id not in change.unsettled([name]):
             return violation
         return replace(violation, depends_on=((key, id),))
-
-    # -- cardinality -------------------------------------------------------------------------------
 
     def _edges(self, violation: Violation) -> Iterator[Violation]:
         """The violation of a source node as one for every edge that is too many or missing."""
@@ -102,8 +100,6 @@ class ViolationConflicts:
         written.sort(key=lambda id: id in stored)  # edges that the target has come last
         kept = [id for id in stored if id not in superseded]
         return written, kept, [id for id in stored if id in superseded and id not in written]
-
-    # -- values ------------------------------------------------------------------------------------
 
     def _with_values(self, violations: Sequence[Violation]) -> list[MergeConflict]:
         by_type: dict[str, list[Violation]] = {}

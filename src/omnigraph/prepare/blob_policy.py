@@ -26,14 +26,12 @@ from omnigraph.storage.objects.obstore_store import open_objects
 
 URI_CHARS_MAX: Final = 65_536
 COPIED_BYTES_MAX: Final = 1 << 30
-"""Bytes that one write may copy in; all of them are held in memory until they are staged."""
+"""The most bytes that one write may copy in: they are in memory until they are staged."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlobPolicy:
-    """The base URIs that references may point below, how those are read, and whether a write keeps
-    references.
-    """
+    """The base URIs below which references are allowed, and whether a write keeps references."""
 
     bases: tuple[str, ...] = ()
     keep_references: bool = False
@@ -124,7 +122,7 @@ def _denied(uri: str, where: str) -> ExternalBlobDenied:
 
 
 def _require_below(base: str, uri: str, where: str) -> None:
-    """Raise for a file that symbolic links lead out of the base, although it is not read now."""
+    """Raise if symbolic links lead a kept reference out of its base; the file is not read."""
     location = parse_location(uri)
     if location.is_local and not is_below(parse_location(base).path, location.path):
         raise _denied(uri, where)

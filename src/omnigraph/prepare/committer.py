@@ -39,19 +39,19 @@ from omnigraph.transaction.prepared import PreparedWrite, WriteInfo
 from omnigraph.transaction.transaction import WriteTransaction
 
 PREPARE_RETRY: Final = RetryPolicy(base_s=0.02, cap_s=0.25, attempts_min=10, deadline_s=30.0)
-"""Attempts and time, because a bound on attempts alone lets the slower of many writers starve."""
+"""Bounded by attempts and time: with attempts alone the slowest of many writers would starve."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a caller says about a write besides its content."""
+    """Options of a write: branch, commit information, preconditions and idempotency key."""
 
     branch: str
     info: WriteInfo
     expected_head: str | None = None
     idempotency_key: str | None = None
     may_request_pause: bool = False
-    """Whether it may ask other writers to pause, and so does not pause for them."""
+    """Whether it may ask other writers to pause; it does not pause for others then."""
 
     def __post_init__(self) -> None:
         check_text("idempotency key", self.idempotency_key)
@@ -60,7 +60,7 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try to write: the snapshot it is prepared on. ``number`` counts from 1."""
+    """One attempt at a write: the state that it is prepared on. ``number`` counts from 1."""
 
     repository: Repository
     branch: Branch
@@ -76,7 +76,7 @@ class Attempt:
         return cached_schema(self.state, self.snapshot.schema_hash)
 
 
-def _leave() -> None:
+def _nothing_to_discard() -> None:
     """The ``discard`` of a preparation that wrote nothing beside its tables."""
 
 
@@ -85,11 +85,11 @@ Detail = TypeVar("Detail")
 
 @dataclass(frozen=True, slots=True)
 class Prepared(Generic[Detail]):
-    """What a preparation returns; the committer needs nothing else from a writer.
+    """The result of a preparation: all that the committer needs from a writer.
 
     ``write`` is None when there is nothing to write. ``result`` are JSON values for the caller:
     they are stored with an idempotency key, and a repeated request returns them. ``rows_written``
-    counts by type key what upkeep may follow on. ``detail`` is for the writer alone.
+    are counts by type key, for upkeep. ``detail`` is for the writer alone.
     """
 
     write: PreparedWrite | None
@@ -98,13 +98,13 @@ class Prepared(Generic[Detail]):
     repeatable: bool = True
     """Whether it may be prepared again on newer state after an optimistic conflict."""
     detail: Detail | None = None
-    discard: Callable[[], None] = _leave
+    discard: Callable[[], None] = _nothing_to_discard
     """Removes what was written beside the tables; called when the write is prepared again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Detail]):
-    """What became of a write.
+    """The outcome of a write.
 
     ``repeated``: an earlier request with the same idempotency key made the commit. Then ``result``
     is what that request reported, and nothing was written now.
@@ -170,8 +170,8 @@ class Committer:
         given = options.idempotency_key
         key = None if given is None else RequestKey(given, digest())
         retries = PREPARE_RETRY.start(self._repository.clock)
-        # One thread at a time prepares again, and writes that begin later wait for it: it is
-        # overtaken at most by those that had begun before it.
+        # One thread at a time prepares again, and writes that begin later wait for it, so that
+        # only writes that had begun before it can cause another conflict.
         lane = named_lock(self._repository.location.uri, "prepare again", options.branch)
         lane.wait()
         while True:

@@ -35,8 +35,8 @@ def accept_row(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
 def accept_given(owner: NodeType | EdgeType, values: Mapping[str, Any]) -> Row:
     """The given values alone, as stored values.
 
-    A null for a property with a default stands for the default, so that repeating an upsert changes
-    nothing.
+    A null for a property with a default is replaced by the default, so that repeating an upsert
+    changes nothing.
     """
     row: Row = {}
     for name, value in values.items():
@@ -67,7 +67,8 @@ def with_defaults(
 ) -> pa.Table:
     """Rows in which nulls are replaced by defaults.
 
-    With ``given``, only the nulls that it marks for a property, and those of keys.
+    ``given`` returns a mask for a property: only the nulls that it marks are replaced. Nulls of
+    keys always are.
     """
     for at, name in enumerate(rows.column_names):
         declared = owner.properties.get(name)

@@ -142,8 +142,6 @@ class Preparer:
             expected_head=expected_head,
         )
 
-    # -- staging -----------------------------------------------------------------------------------
-
     def _stage(
         self,
         key: str,
@@ -190,13 +188,10 @@ def writable(repository: Repository, pin: TablePin, branch: Branch | None) -> Pi
     return tables.open(tables.fork(pin.ref, new_ulid()))
 
 
-# -- the read set ----------------------------------------------------------------------------------
-
-
 def nodes_that_must_stay(
     schema: AcceptedSchema, snapshot: SnapshotPins, written: Iterable[str]
 ) -> dict[str, int]:
-    """The delete epochs of the node types of written edges, when their ends were checked."""
+    """The delete epochs, in this snapshot, of the node types that written edges point to."""
     edges = [owner for owner in map(schema.type, written) if isinstance(owner, EdgeType)]
     keys = {node_key for edge in edges for _, node_key in ends(edge)}
     return {key: snapshot.pin(key).delete_epoch for key in sorted(keys)}

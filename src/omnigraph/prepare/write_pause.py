@@ -25,7 +25,7 @@ from omnigraph.model.retry import poll_policy
 log = logging.getLogger("omnigraph.commit")
 
 PAUSE_POLL: Final = poll_policy(0.05, 20.0)
-"""Long enough to fill columns of a large type, short enough not to block on a dead process."""
+"""The longest wait: a large type can be filled in this time; a dead process blocks no longer."""
 
 
 def pause_id(branch: Branch) -> str:

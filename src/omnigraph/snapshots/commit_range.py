@@ -18,7 +18,7 @@ from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.snapshots.entity_delta import State
 
 WINDOW_COMMITS: Final = 32
-"""Commits whose manifest rows are read together; a page rarely needs more."""
+"""Commits whose manifest rows are read together: enough for most pages."""
 
 Schemas = Callable[[SnapshotPins], AcceptedSchema]
 
@@ -34,7 +34,7 @@ class CommitTransition:
 
 @dataclass(frozen=True, slots=True)
 class CommitWindow:
-    """The commits of a branch between two positions, both included."""
+    """The commits of a branch from one position to another, both included."""
 
     branch: Branch
     timeline: Timeline

@@ -37,7 +37,7 @@ from omnigraph.snapshots.schema_changes import SchemaDifference, schema_changes
 
 PAGE_CHANGES: Final = 1_000
 PAGE_CHANGES_MAX: Final = 8_192
-"""A page is held in memory by client and server."""
+"""The largest page: client and server hold it in memory."""
 
 _KINDS: Final = ("node", "edge")
 
@@ -161,7 +161,7 @@ class Diff:
         """Counts of changed entities by type and operation. Reads values, builds no images."""
         counts: dict[str, Counter[str]] = {}
         wants = self.filter.wants_op
-        with self._deletion_noticed():
+        with self._checking_deletion():
             for delta in self.deltas():
                 found = Counter(str(op) for rows in delta.changes() for op in rows.ops if wants(op))
                 if found:
@@ -172,7 +172,7 @@ class Diff:
         """Every change, or those after the entity with this type key and id."""
         if after is not None and len(arguments.texts("after", after)) != 2:
             raise InvalidInput("`after` must be a pair of type key and id")
-        with self._deletion_noticed():
+        with self._checking_deletion():
             for delta in self.deltas():
                 key = delta.side.owner.key
                 if after is not None and key < after[0]:
@@ -212,11 +212,9 @@ class Diff:
                 if delta.pairs.num_rows:
                     yield delta
 
-    def _deletion_noticed(self) -> AbstractContextManager[None]:
+    def _checking_deletion(self) -> AbstractContextManager[None]:
         branches = (self.old.snapshot.branch, self.new.snapshot.branch)
         return deletion_checked(self.repository, *branches)
-
-    # -- tokens ------------------------------------------------------------------------------------
 
     @cached_property
     def _scope(self) -> str:

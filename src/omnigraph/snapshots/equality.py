@@ -1,8 +1,7 @@
 """Equality of stored values, column by column.
 
-Values are equal when no output distinguishes them: null differs from the empty string, lists are
-compared by items and order, floats by their bits (a NaN equals itself; 0.0 and -0.0, which an
-export spells differently, are not equal), blobs by content.
+Null differs from the empty string; lists are compared by items and order, blobs by content, floats
+by their bits: a NaN equals itself, and 0.0 differs from -0.0, which an export spells differently.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from omnigraph.storage.lance.staging.columns import with_names
 from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
 BLOB_BATCH_ROWS: Final = 64
-"""Rows whose blobs are in memory at a time: blobs may be large."""
+"""The number of rows whose blobs are in memory at a time: blobs may be large."""
 
 
 def same_rows(left: pa.Table, right: pa.Table, columns: list[tuple[str, str]]) -> Mask:
@@ -150,7 +149,7 @@ def _width(kind: pa.DataType) -> int:
     """The width of a type in bits; the wider of two types holds the values of both."""
     try:
         return int(kind.bit_width)
-    except ValueError:  # texts
+    except ValueError:  # strings have no width
         return 0
 
 

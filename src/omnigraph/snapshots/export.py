@@ -28,7 +28,7 @@ from omnigraph.storage.lance.tables import PinnedTable
 
 BATCH_ROWS: Final = 16_384
 BLOB_BATCH_ROWS: Final = 64
-"""Rows whose blobs are in memory at a time: blobs may be large."""
+"""The number of rows whose blobs are in memory at a time: blobs may be large."""
 
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """Characters that JSON strings must escape."""
@@ -125,7 +125,7 @@ def _template(owner: NodeType | EdgeType) -> tuple[list[str], list[tuple[str, Pr
 def _encode(
     table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType, where: Mapping[str, Any]
 ) -> pa.Array:
-    """The values of one column as JSON texts."""
+    """The values of one column as JSON."""
     if kind.is_blob:
         texts = _encode_blobs(table, name, rows[name].to_pylist(), where)
         return pa.array(texts, type=pa.string())
@@ -148,7 +148,7 @@ def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
     """Encode a whole column in Arrow; None when values must be encoded one by one."""
     family = kind.scalar.family
     if family == "float":
-        return None  # Python has the shortest spelling that reads back exactly
+        return None  # only Python spells floats with the fewest digits that read back exactly
     if family in _TIMES:
         return _encode_times(values, family)
     if family != "string":
@@ -159,7 +159,7 @@ def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
 
 
 def _encode_times(values: pa.Array, family: str) -> pa.Array | None:
-    """Times as texts; None when a year does not have four digits."""
+    """Times as JSON strings; None when a year does not have four digits."""
     per_day = _TIMES[family][1]
     bounds = pc.min_max(values).as_py()
     if bounds["min"] is None:

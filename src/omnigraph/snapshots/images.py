@@ -1,7 +1,7 @@
 """Entities as JSON values, for entity look-ups and the images of changes.
 
-The forms are those of an export, so that values load back: times are ISO 8601 texts, managed blobs
-``base64:…`` texts, and references their URI.
+The forms are those of an export, so that values can be loaded again: times are ISO 8601 strings,
+managed blobs ``base64:…`` strings, and references are given as their URI.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Deletes a branch: its registry row first, then its files.
 
 Dropping the row makes the branch invisible. A crash after that leaves orphaned files for cleanup,
-as does an interrupted creation. A writer puts its record and then checks that its branch exists, a
-deletion drops the row and then lists the records: one of them sees the other. While a live writer's
-record exists, the files stay, so that its write cannot recreate a removed directory; cleanup
+as does an interrupted creation. A writer puts its record and then checks that its branch exists; a
+deletion drops the row and then lists the records: one of them sees the other. While the record of a
+live writer exists, the files stay, so that its write cannot recreate a removed directory. Cleanup
 removes them later.
 """
 
@@ -66,7 +66,7 @@ def _remove_files(repository: Repository, branch: Branch) -> None:
     """The branch's own copies of tables, then its manifest."""
     forked_at = branch.fork_version or 0
     first = TableRef(MANIFEST_PATH, branch.ref, forked_at + 1)
-    if repository.tables.has_version(first):  # false when nothing was ever written to it
+    if repository.tables.has_version(first):  # False if nothing was ever written to the branch
         state = repository.manifest(branch).current()
         for path, name in history.owned_tables(state, branch.incarnation, forked_at):
             repository.tables.drop_fork(path, name)

@@ -1,7 +1,7 @@
 """A heartbeat object, renewed in the background while an operation runs.
 
-It keeps cleanup away from what the operation uses. The ownership of a write in flight needs more,
-because another process may take the write over: see ``owner_lease``.
+Cleanup removes nothing that an operation with a fresh heartbeat uses. A write in flight needs more
+than a heartbeat, because another process may take the write over: see ``owner_lease``.
 """
 
 from __future__ import annotations

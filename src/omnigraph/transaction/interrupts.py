@@ -1,8 +1,8 @@
 """Defers SIGINT while an interrupted write is rolled back.
 
-A second Ctrl-C must not stop the roll-back that the first one started, and a roll-back that hangs
-must remain interruptible: the ``INTERRUPTS_MAX``-th gets through. Only the main thread receives
-SIGINT, so other threads need nothing.
+A second Ctrl-C must not stop the roll-back that the first one started. A roll-back that hangs must
+remain interruptible, so the ``INTERRUPTS_MAX``-th Ctrl-C is not deferred. Only the main thread
+receives SIGINT; in other threads this does nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 While a write runs, its operation id is in this process's set of active operations, so that no
 thread of this process treats it as abandoned. A long write renews its lease from a background
-thread. Before every durable step the owner verifies that it still owns the write. This is free
-shortly after the last check; otherwise it looks for a claim of another process on the record.
+thread. Before every durable step the owner verifies that it still owns the write: it looks for a
+claim of another process on the record, unless the last check was less than half a lease ago.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class OwnerLease:
     def verify(self) -> None:
         """Raise ``OwnershipLost`` if another process has taken this write over.
 
-        Within half a lease of the last check that is impossible.
+        Makes no request within half a lease of the last check, when that is impossible.
         """
         if self._lost or self._clock.monotonic() - self._verified_at > self._lease_s / 2:
             self._renew()
@@ -100,7 +100,7 @@ class OwnerLease:
             try:
                 self._renew()
             except OwnershipLost:
-                return  # the writing thread raises it at its next durable step
+                return  # the writing thread raises ``OwnershipLost`` at its next durable step
             except OmnigraphError as error:
                 log.warning(
                     "could not renew the lease of operation %s: %s",

@@ -3,8 +3,8 @@
 On one host a dead owner is detected at once: its process is gone, or its pid belongs to a process
 that started at another time. An owner on another host, or one that is alive but stopped, has a
 lease: other processes watch it on *their own* monotonic clock and may take over when it was not
-renewed for that long. Clocks are never compared. Leases only decide *when* another process may
-resolve a write; that the result is correct depends on the manifest alone.
+renewed for the duration of a lease. Clocks of different hosts are never compared. Leases only
+decide *when* another process may resolve a write; correctness depends on the manifest alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _started(pid: int) -> str | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
-        return _started_portable(pid)  # no /proc, or one that hides what other users run
+        return _started_portable(pid)  # no /proc, or one that hides processes of other users
     except ProcessLookupError:
         return None
     fields = stat.rpartition(")")[2].split()

@@ -1,8 +1,7 @@
 """A prepared write: staged tables and what they rely on, ready to be committed.
 
-Every writer (mutation, load, merge, schema change, upkeep, ...) is a *preparer*: it reads a
-snapshot, stages tables and returns one of these. The write transaction
-makes it visible.
+Every writer (mutation, load, merge, schema change, upkeep, ...) reads a snapshot, stages tables and
+returns a ``PreparedWrite``. The write transaction makes it visible.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class PreparedTable:
 
 @dataclass(frozen=True, slots=True)
 class WriteInfo:
-    """The kind of a write and what its caller records with it."""
+    """The kind of a write, and the actor, message and metadata that its commit records."""
 
     kind: str
     actor: str | None = None
@@ -72,7 +71,7 @@ class PreparedWrite:
     tables: tuple[PreparedTable, ...] = ()
     delete_epochs: Mapping[str, int] = field(default_factory=dict)
     insert_epochs: Mapping[str, int] = field(default_factory=dict)
-    reads: Mapping[str, TableRef] = field(default_factory=dict)  # types it relies on as a whole
+    reads: Mapping[str, TableRef] = field(default_factory=dict)  # types that must not have changed
     expected_head: str | None = None
     put: tuple[Row, ...] = ()
     drop: tuple[str, ...] = ()

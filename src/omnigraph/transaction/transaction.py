@@ -54,7 +54,7 @@ from omnigraph.transaction.type_locks import type_locks
 
 log = logging.getLogger("omnigraph.commit")
 
-# Waiting for another process's write of the same type: at least this long, and at least this many
+# The wait for another process's write of the same type: at least this long, and at least this many
 # leases, because a record whose owner sends no heartbeat is resolved after one lease.
 OWNER_WAIT = RetryPolicy(base_s=0.005, cap_s=0.25, deadline_s=5.0)
 LEASES_WAITED = 1.5
@@ -108,8 +108,6 @@ class WriteTransaction:
                     return self._commit_locked(branch, prepared, record)
             self._handle_drift(branch, *drift, retry)
 
-    # -- before A ----------------------------------------------------------------------------------
-
     def _first_drift(self, prepared: PreparedWrite) -> tuple[TablePin, TableDrift] | None:
         """A table whose newest version is not the one this write builds on."""
         for table in prepared.tables:
@@ -154,8 +152,6 @@ class WriteTransaction:
                     "operation_id": covering[0] if covering else None,
                 },
             )
-
-    # -- A to D ------------------------------------------------------------------------------------
 
     def _commit_locked(
         self, branch: Branch, prepared: PreparedWrite, record: RecoveryRecord
@@ -211,7 +207,8 @@ class WriteTransaction:
         except OutcomeUnknown:
             raise  # rolling back now could destroy a committed write: recovery decides
         except (CommitRefused, Drift) as refusal:
-            # Drift: Lance committed the last table after another process's index build.
+            # A refused commit did not move its table. With Drift it did: Lance committed after
+            # another process's index build.
             progress.moved -= isinstance(refusal, CommitRefused)
             self._undo(branch, record, progress)
             raise self._lost_to_another_writer(branch, record, refusal) from refusal
@@ -358,7 +355,7 @@ class WriteTransaction:
     def _resolved_by_another(
         self, branch: Branch, record: RecoveryRecord, lost: OwnershipLost
     ) -> Commit | None:
-        """Another process took this write over: success if it published it, else the error.
+        """Another process took this write over: its commit if it was published, else the error.
 
         Until then the write must not be reported as rolled back: a caller that repeats it would
         write twice.

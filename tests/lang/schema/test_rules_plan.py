@@ -303,7 +303,7 @@ def test_every_step_can_be_said_in_words() -> None:
         "extend property Curator.level by lead",
         "rename email to property Curator.mail",
         "not supported: [OG-MF-103] node:Curator.must: a new required property needs a value for"
-        " the entities that exist already",
+        " existing entities",
         "drop property Curator.tags (data kept in older versions)",
         "declare an index on node type Curator: age",
         "add node type New",

@@ -1,6 +1,6 @@
 """The schema language: text to AST, AST to accepted schema, plans between two accepted schemas.
 
-Pure code: no files, no tables.
+Reads no files and no tables.
 """
 
 from omnigraph.lang.schema.accept import accept_schema, parse_schema

@@ -30,8 +30,8 @@ def accept_schema(
 ) -> AcceptedSchema:
     """The schema of a text; raises ``SourceError`` with every error found in it.
 
-    What ``previous`` holds keeps its identities, by name or by ``@rename_from``; ``mint`` is
-    called once for each new one and only when the text has no error.
+    Types and properties of ``previous``, found by name or by ``@rename_from``, keep their ids.
+    ``mint`` makes the ids of new ones; it is called only if the text has no error.
     """
     source = Source(name, text)
     diagnostics = Diagnostics(source)

@@ -1,13 +1,14 @@
-"""What annotations mean, and where they may stand.
+"""The meaning of annotations, and where they are allowed.
 
-Turns the annotations of one property or one type into plain facts and reports the ones that make
-no sense. Whether the facts agree with other properties and types is decided in ``resolve``.
+Converts the annotations of one property or type to values and reports invalid ones. Consistency
+with other properties and types is checked in ``resolve``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final
 
 from omnigraph.errors import InvalidValue
 from omnigraph.lang.schema.change.members import MemberHint
@@ -26,24 +27,27 @@ SUGAR: Final = ("key", "unique", "index")
 """Constraints that may be written as an annotation of one property."""
 
 RENAME_MEMBER: Final = "rename_member"
-"""What a member of an enum was called before; as often as members get another name."""
+"""The annotation that renames an enum member; it may occur several times on a property."""
 
 ONCE: Final = frozenset(
     (*SUGAR, "embed", "description", "instruction", "rename_from", "default", "vector")
 )
-"""Annotations with a meaning; each at most once per place. All others are kept as they are."""
+"""Annotations with a meaning, each allowed once per declaration. All others are stored as they
+are."""
 
 
-class Hint(NamedTuple):
-    """``@rename_from``: the name something had before."""
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """``@rename_from``: the former name of a type or property."""
 
     old: str
     span: Span
     inherited: bool = False
 
 
-class PropertyNotes(NamedTuple):
-    """What the annotations of a property say."""
+@dataclass(frozen=True, slots=True)
+class PropertyNotes:
+    """The values of the annotations of a property."""
 
     description: str | None = None
     embed: Embed | None = None
@@ -53,11 +57,12 @@ class PropertyNotes(NamedTuple):
     custom: tuple[CustomAnnotation, ...] = ()
     default: Value | None = None
     members: tuple[MemberHint, ...] = ()
-    vector: VectorOptions = VectorOptions()
+    vector: VectorOptions = field(default_factory=VectorOptions)
 
 
-class TypeNotes(NamedTuple):
-    """What the annotations of a node or edge type say."""
+@dataclass(frozen=True, slots=True)
+class TypeNotes:
+    """The values of the annotations of a node or edge type."""
 
     description: str | None = None
     instruction: str | None = None
@@ -165,7 +170,7 @@ def _needs_arguments(
 
 
 def _text(annotation: Annotation | None, code: str, diagnostics: Diagnostics) -> str | None:
-    """The one non-blank string of a documentation annotation."""
+    """The string of a documentation annotation, which must not be blank."""
     if annotation is None:
         return None
     arguments = annotation.arguments
@@ -187,7 +192,7 @@ def _hint(annotation: Annotation | None, diagnostics: Diagnostics) -> Hint | Non
 
 
 def _members(declaration: PropertyDecl, diagnostics: Diagnostics) -> Iterator[MemberHint]:
-    """What members of an enum were called; whether that is so is decided against what exists."""
+    """The renamed members of an enum; the former names are checked against the accepted schema."""
     for annotation in declaration.annotations:
         if annotation.name.text != RENAME_MEMBER:
             continue
@@ -208,7 +213,7 @@ def _members(declaration: PropertyDecl, diagnostics: Diagnostics) -> Iterator[Me
 def _embed(
     annotation: Annotation, declaration: PropertyDecl, kind: TypeKind, diagnostics: Diagnostics
 ) -> Embed | None:
-    """The source and model of an embedding; whether the source exists is checked later."""
+    """The source and model of an embedding; ``resolve`` checks that the source exists."""
     if kind == "edge":
         diagnostics.error("S26", "`@embed` cannot stand on an edge", annotation.span)
         return None
@@ -249,7 +254,7 @@ def _embed_error(
 def _default(
     annotation: Annotation | None, declaration: PropertyDecl, diagnostics: Diagnostics
 ) -> Value | None:
-    """The value that entities get that were given none; it must be one of the property."""
+    """The default value, which must be a valid value of the property."""
     if annotation is None:
         return None
     kind = declaration.type.type
@@ -310,7 +315,7 @@ def _vector_error(span: Span, message: str, diagnostics: Diagnostics) -> None:
 
 
 def _custom(annotations: Sequence[Annotation]) -> tuple[CustomAnnotation, ...]:
-    """Annotations without a meaning here, in an order that does not depend on the text."""
+    """Annotations without a meaning to Omnigraph, sorted, so that their order has no effect."""
     found = []
     for annotation in annotations:
         word = annotation.name.text

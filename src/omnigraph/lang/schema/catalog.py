@@ -1,8 +1,8 @@
-"""The accepted schema: types, properties and constraints, resolved and with their identities.
+"""The accepted schema: types, properties and constraints, resolved and with their ids.
 
-Names are labels; ``type_id``, ``property_id`` and ``incarnation`` are what storage and history hold
-on to. Values are immutable, compare by content, and travel as JSON. The *shape* is the part that a
-schema text determines, without identities; its hash is what two graphs with the same schema share.
+Names are labels; storage and history refer to ``type_id``, ``property_id`` and ``incarnation``.
+Values are immutable, compare by content, and are stored as JSON. The *shape* of a schema is what
+its text declares, without ids; graphs with the same schema text have the same shape hash.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ SCHEMA_FORMAT: Final = 1
 ID: Final = "id"
 SRC: Final = "src"
 DST: Final = "dst"
-"""Columns of the ends of an edge. On a node type both are ordinary property names, so a name alone
-never tells: ask the type (``system_columns``, ``endpoints``), or ``Column.is_system``."""
+"""Columns of the ends of an edge. On a node type both are ordinary property names: use
+``system_columns`` and ``endpoints`` of the type, or ``TableColumn.is_system``, to tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """What interfaces, node types and edge types have in common."""
+    """The base of interfaces, node types and edge types."""
 
     kind: ClassVar[TypeKind]
     endpoints: ClassVar[Mapping[str, str]] = {}
-    """Columns that hold the ends of an edge, with the words that users have for them."""
+    """The columns of the ends of an edge, with the names that users see."""
 
     _: KW_ONLY
     name: str
@@ -57,7 +57,7 @@ class _Type:
     """In name order."""
     unique: tuple[Columns, ...] = ()
     indexes: tuple[Columns, ...] = ()
-    """Declared indexes; a key counts as one."""
+    """The columns of declared indexes; a key is also an index."""
     type_id: str = ""
     origin: Origin = NO_ORIGIN
     key: str = field(init=False, repr=False, compare=False)
@@ -100,7 +100,7 @@ class _Type:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceType(_Type):
-    """Properties that node types share by name. Has no data of its own."""
+    """Properties that several node types have in common. An interface has no entities."""
 
     kind: ClassVar[TypeKind] = "interface"
 
@@ -119,7 +119,7 @@ class InterfaceType(_Type):
 
 @dataclass(frozen=True, slots=True)
 class _DeclaredType(_Type):
-    """A type with entities: a table, a lifetime, and documentation."""
+    """A type with entities: it has a table, an incarnation and documentation."""
 
     system_columns: ClassVar[Columns]
     """Columns that are not properties, in table order."""
@@ -162,11 +162,11 @@ class _DeclaredType(_Type):
         return (*system, *declared)
 
     def shown_name(self, column: str) -> str:
-        """What users call a column of this type: ``from`` and ``to`` for the ends of an edge."""
+        """The name of a column as users see it: ``from`` and ``to`` for the ends of an edge."""
         return self.endpoints.get(column, column)
 
     def column_of(self, word: str) -> str:
-        """The column that users mean by a word: the inverse of ``shown_name``."""
+        """The column of a name that users see: the inverse of ``shown_name``."""
         return next((column for column, shown in self.endpoints.items() if shown == word), word)
 
 
@@ -255,27 +255,27 @@ class EdgeType(_DeclaredType):
 
 @dataclass(frozen=True)
 class AcceptedSchema:
-    """A whole schema as a graph holds it. Mappings are in name order."""
+    """The whole schema of a graph. Mappings are in name order."""
 
     source: str
     interfaces: Mapping[str, InterfaceType]
     nodes: Mapping[str, NodeType]
     edges: Mapping[str, EdgeType]
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
-    """What was odd but accepted, such as rename hints without effect. Not kept in JSON."""
+    """Warnings and notes, such as rename hints without effect. Not part of the JSON form."""
 
     @cached_property
     def hash(self) -> str:
-        """The shape hash, ``sha256:…``. Schemas of one shape may differ in identities."""
+        """The hash of what the text declares, ``sha256:…``, without the assigned ids."""
         return canonical_hash(self.shape())
 
     @cached_property
     def digest(self) -> str:
-        """The hash of everything, source and identities included."""
+        """The hash of the whole schema, including its source text and ids."""
         return canonical_hash(self.to_json())
 
     def shape(self) -> Json:
-        """The canonical form of what the text says, without identities."""
+        """The canonical form of what the text declares, without ids."""
         return {
             "interfaces": [item.shape() for item in self.interfaces.values()],
             "nodes": [item.shape() for item in self.nodes.values()],
@@ -302,13 +302,13 @@ class AcceptedSchema:
         return found
 
     def with_type(self, item: NodeType | EdgeType) -> AcceptedSchema:
-        """The schema with another version of one of its types, or with one more."""
+        """The schema with this type added, or in place of the type of the same name."""
         if isinstance(item, NodeType):
             return replace(self, nodes={**self.nodes, item.name: item})
         return replace(self, edges={**self.edges, item.name: item})
 
     def edge(self, word: str) -> EdgeType | None:
-        """The edge type of this name, whatever the case of its letters."""
+        """The edge type of this name, ignoring case."""
         return self._edges_folded.get(word.lower())
 
     @cached_property
@@ -327,7 +327,7 @@ class AcceptedSchema:
 
     @classmethod
     def from_json(cls, body: Json) -> AcceptedSchema:
-        """The inverse of ``to_json``; refuses what does not match its own hash."""
+        """The inverse of ``to_json``; raises ``CorruptData`` if the hash does not match."""
         if body.get("format") != SCHEMA_FORMAT:
             raise FormatUnsupported(f"unknown schema format {body.get('format')!r}")
         try:
@@ -353,7 +353,7 @@ class AcceptedSchema:
 
 
 def canonical_hash(body: Json) -> str:
-    """``sha256:`` over canonical JSON: sorted members, no spaces, characters as themselves."""
+    """The SHA-256 of canonical JSON: sorted members, no spaces, no escaped characters."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
 

@@ -1,13 +1,13 @@
 """The codes of the schema language: refusals of a text, and refusals of a change.
 
-Codes are stable. A code that can no longer occur is kept here as reserved and never used for
-anything else.
+Codes are stable. A code that no longer occurs stays here as reserved and is never reused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 SCHEMA_CODES: Final[Mapping[str, str]] = {
     "S6": "a constraint with parentheses stands in a header instead of a body",
@@ -43,8 +43,9 @@ SCHEMA_CODES: Final[Mapping[str, str]] = {
 }
 
 
-class ChangeCode(NamedTuple):
-    """A code of a schema change. ``reserved`` codes are never given out today."""
+@dataclass(frozen=True, slots=True)
+class ChangeCode:
+    """A code of a schema change. ``reserved`` codes do not occur at present."""
 
     tier: str
     meaning: str

@@ -1,13 +1,14 @@
-"""Constraints of one type: checked against its properties and brought to their canonical form.
+"""Checks the constraints of one type against its properties and makes them canonical.
 
-A constraint arrives as written (in a body, as an annotation, or copied from an interface) and
-leaves as a sorted set of column lists, ranges and checks, so that spelling and order do not matter.
+The input are constraints as written (in a body, as an annotation, or copied from an interface). The
+output are sorted column lists, ranges and checks, so that spelling and order do not matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.lang.schema.parse.ast import ConstraintDecl, ConstraintKind, TypeKind
@@ -16,14 +17,15 @@ from omnigraph.lang.schema.pattern import pattern_problem
 from omnigraph.lang.syntax import Diagnostics, Span
 
 
-class ConstraintUse(NamedTuple):
-    """One constraint of a type, from wherever it came."""
+@dataclass(frozen=True, slots=True)
+class ConstraintUse:
+    """One constraint of a type: from its body, an annotation or an interface."""
 
     kind: ConstraintKind
     columns: Columns
     span: Span
     spans: tuple[Span, ...] = ()
-    """Where each column is named; empty when the constraint is an annotation."""
+    """The position of each column name; empty if the constraint is an annotation."""
     declaration: ConstraintDecl | None = None
     interface: str | None = None
 
@@ -46,7 +48,8 @@ def written(declaration: ConstraintDecl) -> ConstraintUse:
     )
 
 
-class Constraints(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Constraints:
     """The canonical constraints of a type."""
 
     key: Columns
@@ -211,13 +214,13 @@ def _plain_zero(bound: float | None) -> float | None:
 
 
 def _member_problem(use: ConstraintUse, declared: Property) -> str | None:
-    """Why this property cannot be a member of this constraint, or None when it can."""
+    """Why this property cannot be a member of this constraint; None if it can."""
     kind = declared.type
     shape = "a Blob" if kind.is_blob else "a list" if kind.is_list else None
     if use.kind in ("key", "unique", "range", "check") and kind.is_vector:
         shape = "a vector"
     if use.kind == "index":
-        # A list may be named in the body form, where it declares nothing that could be built.
+        # A list may be named in a body constraint; no index is built for it.
         return shape if kind.is_blob or (kind.is_list and use.sugar) else None
     if shape is not None:
         return shape

@@ -1,7 +1,7 @@
-"""Ids of entities and tuples of uniqueness, from typed stored values.
+"""Ids of entities and tuples of unique values, computed from stored values.
 
-One value has one spelling whatever it was written as: the spelling is computed from what the column
-stores, never from the text that came in.
+A value has one spelling, however the input wrote it: the spelling is computed from the stored
+value, never from the input text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def entity_id(node: NodeType, values: Mapping[str, Stored | None]) -> str | None
 def unique_tuple(
     owner: NodeType | EdgeType, columns: Sequence[str], values: Mapping[str, Stored | None]
 ) -> tuple[str, ...] | None:
-    """What must not occur twice for one uniqueness constraint; None when a member is null."""
+    """The tuple that must be unique for one constraint; None if a member is null."""
     spelled: list[str] = []
     for name in columns:
         value = values.get(name)

@@ -1,6 +1,6 @@
-"""The one layout of a schema text.
+"""The formatter of schema texts.
 
-Changes white space only: same tokens, same comments, same order. One property or constraint per
+Changes white space only: tokens, comments and their order stay. One property or constraint per
 line, two spaces of indentation, one empty line between declarations with a body.
 """
 
@@ -14,14 +14,14 @@ from omnigraph.lang.syntax.lexer import END
 from omnigraph.lang.syntax.printer import LINE_WIDTH_MAX, Printer
 
 ENUM_WIDTH_MAX: Final = LINE_WIDTH_MAX * 3 // 4
-"""Characters of an enum, spaces not counted, beyond which a long line is broken inside it too."""
+"""The longest enum, in characters without spaces, that is not broken over several lines."""
 
 _TIGHT_AFTER: Final = frozenset(("(", "[", "@", "..", "-", "="))
 _TIGHT_BEFORE: Final = frozenset((")", "]", ",", ":", "?", "(", "..", "="))
 
 
 def format_schema(text: str, name: str = "<schema>") -> str:
-    """The text in its one layout; raises ``SourceError`` when it does not parse."""
+    """The formatted text; raises ``SourceError`` if it does not parse."""
     source = Source(name, text)
     diagnostics = Diagnostics(source)
     parse(source, diagnostics)
@@ -30,20 +30,20 @@ def format_schema(text: str, name: str = "<schema>") -> str:
 
 
 def _space(left: Token, right: Token) -> bool:
-    """Whether a space stands between two neighbours on one line."""
+    """Whether a space is printed between two tokens of a line."""
     if left.kind == ",":
         return True
     if right.kind == "-" or left.kind in _TIGHT_AFTER or right.kind in _TIGHT_BEFORE:
         return False
     if left.kind == "{" and right.kind == "}":
         return False
-    # An enum member such as `3d` is several tokens: what touches in a text that parses, belongs
-    # together, unless one of the two is punctuation.
+    # An enum member such as `3d` is several tokens. In a text that parses, tokens without space
+    # between them belong together, unless one of them is punctuation.
     return left.end != right.start or left.kind == left.text or right.kind == right.text
 
 
 class _SchemaFormatter:
-    """Cuts a text that parses into lines."""
+    """Divides a text that parses into lines."""
 
     def __init__(self, stream: TokenStream) -> None:
         self.tokens = stream.tokens

@@ -1,8 +1,8 @@
-"""Matches declarations with the accepted schema; mints identities for new ones.
+"""Matches declarations with the accepted schema and mints ids for new ones.
 
-A declaration continues what has the same kind and name; otherwise what its ``@rename_from`` names;
-otherwise it is new. Nothing that was dropped ever gets its old identity back. New identities are
-minted in a fixed order: types by kind and name, then properties by owner and name, then lifetimes.
+A declaration continues the accepted one of the same kind and name, else the one that its
+``@rename_from`` names; otherwise it is new. A declaration never gets the id of a dropped one. Ids
+are minted in a fixed order: types by kind and name, properties by owner and name, incarnations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def identify(
     mint: Callable[[], str],
     diagnostics: Diagnostics,
 ) -> Resolved:
-    """The same types with their identities. Nothing is minted when a hint is wrong."""
+    """The same types with their ids. Nothing is minted if a hint is invalid."""
     matcher = _IdentityMatcher(resolved, previous, diagnostics)
     errors = diagnostics.error_count
     matched = matcher.match()
@@ -52,7 +52,7 @@ class _IdentityMatcher:
         self.previous = previous
         self.diagnostics = diagnostics
         self.claims: dict[tuple[str, ...], str] = {}
-        """Who continues an accepted name already."""
+        """The declarations that continue accepted names, by these names."""
 
     def match(self) -> _Matched:
         found: _Matched = {}
@@ -65,7 +65,8 @@ class _IdentityMatcher:
                 errors = self.diagnostics.error_count
                 before = self.match_type(kind, name, accepted)
                 found[item.key] = (before, {})
-                if self.diagnostics.error_count == errors:  # else every property would look new
+                # After an error the type is unknown and all its properties would seem new.
+                if self.diagnostics.error_count == errors:
                     found[item.key] = (before, self.match_properties(item, before))
         return found
 
@@ -97,14 +98,14 @@ class _IdentityMatcher:
         )
 
     def claim(self, what: tuple[str, ...], name: str, span: Span, shown: str) -> bool:
-        """Reserve an accepted name for one declaration; reports when another has it."""
+        """Reserve an accepted name for one declaration; reports if another has reserved it."""
         other = self.claims.setdefault(what, name)
         if other != name:
             self.error(f"{shown} is already continued by `{other}`", span)
         return other == name
 
     def match_properties(self, item: _AnyType, before: _AnyType | None) -> dict[str, Property]:
-        """Accepted properties by the name they have now."""
+        """Accepted properties by their new names."""
         found: dict[str, Property] = {}
         accepted = before.properties if before else {}
         for name in item.properties:
@@ -128,7 +129,7 @@ class _IdentityMatcher:
         return {name: self.match_members(item, name, old) for name, old in found.items()}
 
     def match_members(self, item: _AnyType, name: str, before: Property) -> Property:
-        """An accepted property that knows what the members of its enum were called."""
+        """An accepted property with the renames of its enum members."""
         declared = item.properties[name]
         # For an inherited property the span is that of the declaration in the interface.
         silent = declared.inherited
@@ -148,7 +149,7 @@ class _IdentityMatcher:
         return replace(before, renamed=renamed, fill=fill)
 
     def inert(self, hint: Hint, matched: bool) -> bool:
-        """Whether a hint has nothing to do; says so, because the author may expect otherwise."""
+        """Whether a hint has no effect; reports it, because the author may expect one."""
         if self.previous is not None and not matched:
             return False
         why = "this name is accepted already" if matched else "there is no accepted schema yet"
@@ -185,12 +186,13 @@ class _IdentityMatcher:
             message,
             span,
             hint=hint,
-            remedy="Name something of the accepted schema that goes away, or remove the hint.",
+            remedy="Name a declaration of the accepted schema that this text drops, or remove the"
+            " hint.",
         )
 
 
 class _Minter:
-    """Carries identities over and mints the missing ones, in a fixed order."""
+    """Copies the ids of accepted declarations and mints those of new ones, in a fixed order."""
 
     def __init__(self, matched: _Matched, mint: Callable[[], str]) -> None:
         self.matched = matched
@@ -209,10 +211,11 @@ class _Minter:
         interfaces = {name: self.properties(item) for name, item in interfaces.items()}
         nodes = {name: self.properties(item) for name, item in nodes.items()}
         edges = {name: self.properties(item) for name, item in edges.items()}
-        return resolved._replace(
+        return replace(
+            resolved,
             interfaces=interfaces,
-            nodes={name: self.lifetime(item) for name, item in nodes.items()},
-            edges={name: self.lifetime(item) for name, item in edges.items()},
+            nodes={name: self.with_incarnation(item) for name, item in nodes.items()},
+            edges={name: self.with_incarnation(item) for name, item in edges.items()},
         )
 
     def type_id(self, item: _Kept) -> _Kept:
@@ -245,7 +248,7 @@ class _Minter:
             declared, property_id=identity, origin=Origin(self.generation, declared.name)
         )
 
-    def lifetime(self, item: _Entity) -> _Entity:
+    def with_incarnation(self, item: _Entity) -> _Entity:
         before = self.matched[item.key][0]
         if isinstance(before, NodeType | EdgeType):
             return replace(item, incarnation=before.incarnation)

@@ -1,4 +1,4 @@
-"""Property names that are taken."""
+"""Reserved property names."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RESERVED_EVERYWHERE: Final = frozenset(
         "_row_last_updated_at_version",
     )
 )
-"""Names of the columns that the table format itself adds. Look-alikes are ordinary names."""
+"""Names of columns that the table format adds. Only these exact names are reserved."""
 
 RESERVED_ON_EDGES: Final = frozenset((*EdgeType.endpoints, *EdgeType.endpoints.values()))
 """Columns of the ends of an edge, and the fields by which mutations and loads give them."""
 
 
 def reserved_problem(name: str, kind: TypeKind) -> tuple[str, str] | None:
-    """The code and the reason why a property cannot have this name; None when it can."""
+    """The code and the reason why a property cannot have this name; None if it can."""
     if name in RESERVED_EVERYWHERE:
         return "S14", "reserved for the storage"
     if name == ID:

@@ -1,6 +1,6 @@
-"""What types are made of: properties, annotations, ranges, checks, cardinalities.
+"""The parts of types: properties, annotations, ranges, checks, cardinalities.
 
-Values only. Each has the JSON form that the accepted schema is stored in.
+Values only, each with the JSON form in which an accepted schema stores it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Columns = tuple[str, ...]
 
 
 class Origin(NamedTuple):
-    """When and under which name something first appeared. Sorting by it never changes."""
+    """When and under which name a declaration first appeared: a sort key that never changes."""
 
     generation: str
-    """The first identity minted by the change that added it."""
+    """The first id that the change which added it has minted."""
     name: str
 
 
@@ -53,12 +53,12 @@ class CustomAnnotation:
 Metric = Literal["l2", "cosine", "dot"]
 METRICS: Final[tuple[Metric, ...]] = ("l2", "cosine", "dot")
 PARTITIONS_MAX: Final = 65_536
-"""More parts than this of a vector index hold next to nothing each."""
+"""The largest number of partitions of a vector index: with more, each has too few vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorOptions:
-    """How the distance of two vectors is measured, and how many parts their index has."""
+    """The distance metric of a vector property, and the number of partitions of its index."""
 
     metric: Metric = "l2"
     partitions: int = 1
@@ -66,7 +66,7 @@ class VectorOptions:
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """Where the text of a vector comes from, and which model the vector belongs to."""
+    """The source property and the model of an embedding."""
 
     source: str
     model: str | None = None
@@ -150,14 +150,14 @@ class Property:
     property_id: str = ""
     origin: Origin = NO_ORIGIN
     default: Value | None = None
-    """What an entity gets that is written without a value, as the schema writes it."""
+    """The default value, as the schema writes it."""
     vector: VectorOptions = VectorOptions()
     fill: Any = None
-    """The stored value that entities older than the property were given; not part of the shape."""
+    """The value of entities that are older than the property; not part of the shape."""
     computed: ComputedExpression | None = None
-    """What such entities were given instead, made of their other properties."""
+    """The expression that gives such entities a value instead."""
     renamed: tuple[tuple[str, str], ...] = ()
-    """What members of its enum were called before, and what they are called now."""
+    """Renamed members of its enum: old and new names."""
 
     @property
     def default_stored(self) -> Any:

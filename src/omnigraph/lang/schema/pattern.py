@@ -1,8 +1,8 @@
-"""Which regular expressions ``@check`` accepts: the linear-time syntax of RE2.
+"""Checks that the regular expression of a ``@check`` has the linear-time syntax of RE2.
 
-The engine that runs patterns is not imported here, so this reads the syntax itself and is a little
-stricter than the engine: everything accepted here compiles there. Spellings on which engines
-disagree (a lone ``{``, an unescaped ``[`` inside a class) are refused rather than guessed at.
+This room does not import the engine that runs patterns, so the syntax is parsed here, a little more
+strictly than by the engine: every accepted pattern compiles there. Spellings on which engines
+disagree (a lone ``{``, an unescaped ``[`` inside a class) are refused.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 PATTERN_CHARS_MAX: Final = 2_000
 PATTERN_NESTING_MAX: Final = 50
 REPEAT_MAX: Final = 1_000
-"""The engine refuses larger counts, also as the product of nested ones."""
+"""The largest repetition count of the engine, also for the product of nested counts."""
 
 PATTERN_COST_MAX: Final = 60_000
-"""Bounds the compiled size: roughly one unit per character, times its repetitions."""
+"""The limit of the compiled size: about one unit per character, times its repetitions."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -41,11 +41,11 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
 class _Bad(Exception):
-    """The pattern cannot be used, and why."""
+    """The reason why a pattern cannot be used."""
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why a pattern cannot be used, or None when it can."""
+    """Why a pattern cannot be used; None if it can."""
     if len(pattern) > PATTERN_CHARS_MAX:
         return f"it has more than {PATTERN_CHARS_MAX} characters"
     reader = _PatternReader(pattern)
@@ -113,7 +113,7 @@ class _PatternReader:
         return (12 if char == "." else 2 if char.isascii() else 4), 1
 
     def repetition(self) -> int:
-        """How many copies a quantifier makes of what it follows; 1 without a count."""
+        """The number of copies that a quantifier makes; 1 without a count."""
         char = self.peek()
         if not char or char not in "*+?{":
             return 1
@@ -159,7 +159,7 @@ class _PatternReader:
         return inner[0] + 2, inner[1]
 
     def group_start(self) -> bool:
-        """What follows ``(?``; True when it only sets flags and is closed already."""
+        """Read what follows ``(?``; True if the group only sets flags and is closed."""
         char = self.take("a group")
         if char in "=!" or (char == "<" and self.peek() in ("=", "!")):
             raise _Bad("look-around is not supported")
@@ -195,8 +195,6 @@ class _PatternReader:
         if self.peek() and self.peek() in "*+?{":
             raise _Bad(f"`{self.peek()}` has nothing to repeat")
         return 0, 1
-
-    # Escapes and classes
 
     def escape(self) -> int:
         char = self.take("an escape")
@@ -267,7 +265,7 @@ class _PatternReader:
         return cost
 
     def member(self, char: str) -> tuple[str | None, int]:
-        """One member of a class: its character, or None when it stands for several."""
+        """One member of a class: its character, or None if it stands for several."""
         if char == "[":
             self.posix()
             return None, 10

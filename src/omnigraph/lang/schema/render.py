@@ -1,7 +1,7 @@
-"""The text of a schema that no person wrote, such as one that two branches came together in.
+"""Renders an accepted schema as text, for example the merged schema of two branches.
 
-Says everything the accepted schema says, one declaration after the other in the order of names, in
-the one layout. Comments and hints of older texts are not in it.
+The text has all declarations in name order, in the layout of the formatter. Comments and rename
+hints of earlier texts are not part of an accepted schema and are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omnigraph.model.floats import shortest_float
 
 
 def render_schema(schema: AcceptedSchema) -> str:
-    """A text of which this is the schema."""
+    """A text that is accepted as this schema."""
     declared = [
         *(
             _block(f"interface {item.name}", _interface(item))

@@ -1,14 +1,14 @@
-"""Declarations to types: names resolved, interfaces flattened, constraints checked.
+"""Converts declarations to types: resolves names, flattens interfaces, checks constraints.
 
-Reports every semantic error of a text. Types leave here without identities; ``identity`` gives
-them theirs. When part of the text could not be read, references to unknown names are not reported,
-because what they name may be in that part.
+Reports every semantic error of a text. The types have no ids yet; ``identity`` adds them. If a part
+of the text has syntax errors, unknown names are not reported, because that part may declare them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from omnigraph.lang.schema.annotations import Hint, PropertyNotes, property_notes, type_notes
 from omnigraph.lang.schema.catalog import EdgeType, InterfaceType, NodeType
@@ -31,16 +31,19 @@ from omnigraph.lang.syntax import Diagnostics
 _Decl = TypeVar("_Decl", InterfaceDecl, NodeDecl, EdgeDecl)
 
 
-class Hints(NamedTuple):
-    """Hints at older names: by (kind, type), by (kind, type, property), of members of enums."""
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Rename hints: of types by (kind, type), of properties and enum members by (kind, type,
+    property)."""
 
     types: dict[tuple[TypeKind, str], Hint]
     properties: dict[tuple[TypeKind, str, str], Hint]
     members: dict[tuple[TypeKind, str, str], tuple[MemberHint, ...]]
 
 
-class Resolved(NamedTuple):
-    """All types of a text, in name order, still without identities."""
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """All types of a text, in name order, without ids."""
 
     interfaces: dict[str, InterfaceType]
     nodes: dict[str, NodeType]
@@ -48,8 +51,9 @@ class Resolved(NamedTuple):
     hints: Hints
 
 
-class _Member(NamedTuple):
-    """A property of a type under construction, with what its annotations say."""
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A property of a type under construction, with its annotations."""
 
     declaration: PropertyDecl
     notes: PropertyNotes
@@ -60,7 +64,7 @@ class _Member(NamedTuple):
         return self.declaration.name.text
 
     def same_meaning(self, other: _Member) -> bool:
-        """Whether two interfaces say the same about a property of this name."""
+        """Whether two interfaces declare a property of this name in the same way."""
         mine, theirs = self.notes, other.notes
         return (
             self.declaration.type.type == other.declaration.type.type
@@ -95,10 +99,8 @@ class _Resolver:
             self.hints,
         )
 
-    # Names
-
     def by_name(self, declarations: Sequence[_Decl], kind: TypeKind) -> dict[str, _Decl]:
-        """Declarations in name order; of several with one name the first counts."""
+        """Declarations in name order; of several with one name the first is used."""
         found: dict[str, _Decl] = {}
         for item in declarations:
             name = item.name.text
@@ -118,7 +120,7 @@ class _Resolver:
         )
 
     def fold_case(self, edges: Mapping[str, EdgeDecl]) -> None:
-        """Queries find edges whatever their case, so two must differ in more than case."""
+        """Report edge types whose names differ only in case, which queries ignore."""
         seen: dict[str, str] = {}
         for name, item in sorted(edges.items(), key=lambda pair: pair[1].span):
             other = seen.setdefault(name.lower(), name)
@@ -141,8 +143,6 @@ class _Resolver:
                 remedy="Choose another name.",
             )
 
-    # Types
-
     def interface(self, item: InterfaceDecl) -> InterfaceType:
         name = item.name.text
         misplaced = [part.span for part in item.annotations]
@@ -159,7 +159,8 @@ class _Resolver:
         properties = self.properties(members)
         self.check_embeds(members, properties, f"interface {name}", missing_is_error=False)
         uses = _annotated(members.values())
-        for use in uses:  # one by one: several keys are an error of the node that inherits them
+        # One by one: several keys are an error of the node type that inherits them.
+        for use in uses:
             self.constraints([use], item, "interface", properties)
         return InterfaceType(
             name=name,
@@ -245,12 +246,10 @@ class _Resolver:
             )
         return EdgeCardinality(given.low, given.high)
 
-    # Members
-
     def own_members(
         self, declarations: Sequence[PropertyDecl], kind: TypeKind, owner: str
     ) -> dict[str, _Member]:
-        """The properties a declaration names itself."""
+        """The properties that a declaration has itself."""
         found: dict[str, _Member] = {}
         for item in declarations:
             name = item.name.text

@@ -1,4 +1,4 @@
-"""Bytes of a file to a source text."""
+"""Decodes the bytes of a file to a source text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnigraph.lang.syntax.source import Source, Span
 
 
 def decode_source(name: str, data: bytes) -> Source:
-    """The text of a file. A byte order mark is dropped; what is not UTF-8 is refused."""
+    """The text of a UTF-8 file, without a byte order mark. Other encodings are refused."""
     try:
         return Source(name, data.decode("utf-8-sig"))
     except UnicodeDecodeError as problem:

@@ -1,4 +1,4 @@
-"""What is wrong with a text, as data and as text.
+"""Diagnostics: findings of parsers and checkers, as values and rendered for people.
 
 Owns the diagnostic value, the bounded collector that a parser or checker fills, and the error that
 carries all of them to the caller. Knows nothing of either language.
@@ -24,7 +24,7 @@ EXPECTED_SHOWN_MAX: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``hint`` is a guess at what was meant, ``remedy`` says what to do."""
+    """One finding. ``hint`` guesses what the author meant, ``remedy`` says what to do."""
 
     code: str
     message: str
@@ -89,7 +89,7 @@ class Diagnostic:
 
 
 def any_of(choices: Sequence[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``; a long list is cut."""
+    """The choices as ``a``, ``a or b`` or ``a, b or c``; a long list is shortened."""
     shown = list(choices[:EXPECTED_SHOWN_MAX])
     if len(choices) > EXPECTED_SHOWN_MAX:
         shown.append("something else")
@@ -198,15 +198,15 @@ class Diagnostics:
 
     @property
     def found(self) -> tuple[Diagnostic, ...]:
-        """The findings in the order they were added: the order in which rules are checked."""
+        """The findings in the order in which they were added, which is the order of the rules."""
         return tuple(self._items)
 
     @property
     def items(self) -> tuple[Diagnostic, ...]:
-        """The findings in text order; those without a place come first."""
+        """The findings in text order; those without a position come first."""
         return tuple(sorted(self._items, key=lambda item: item.span or Span(-1, -1)))
 
     def raise_errors(self) -> None:
-        """Raise ``SourceError`` with everything found if at least one error is among it."""
+        """Raise ``SourceError`` with all findings if at least one of them is an error."""
         if self.error_count:
             raise SourceError(self.source, self.items, self.omitted)

@@ -1,8 +1,8 @@
-"""Text to tokens, for the schema language and the query language alike.
+"""The lexer of both languages.
 
 Owns the spelling of names, numbers, strings, punctuation and comments, and the limit on the size of
-a text. No word is reserved here: ``node`` or ``match`` are plain names until a parser reads them
-otherwise. Comments are kept beside the tokens, for formatters.
+a text. It reserves no words: ``node`` and ``match`` are names, and a parser gives them a meaning.
+Comments are stored apart from the tokens, for formatters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omnigraph.lang.syntax.diagnostics import Diagnostics
 from omnigraph.lang.syntax.source import Source, Span
 
 TEXT_BYTES_MAX: Final = 1 << 20
-"""Schemas and queries are written by people; a megabyte of one is a mistake or an attack."""
+"""The largest text: schemas and queries are written by people and are much smaller."""
 
 NUMBER_CHARS_MAX: Final = 300
 """A longer number fits no type, and reading it takes quadratic time."""
@@ -29,8 +29,8 @@ STRING: Final = "string"
 COMMENT: Final = "comment"
 ERROR: Final = "error"
 END: Final = "end"
-"""Kinds. The kind of a punctuation token is its own text, so ``kind == "{"`` is all it takes. An
-``ERROR`` token stands where something unreadable was reported: parsers fail on it silently."""
+"""Kinds of tokens. The kind of a punctuation token is its own text, such as ``{``. An ``ERROR``
+token replaces text that was reported as unreadable; parsers report nothing more about it."""
 
 UNEXPECTED_CHARACTER: Final = "P001"
 UNTERMINATED_STRING: Final = "P002"
@@ -82,7 +82,7 @@ _HINTS: Final = {
 
 
 class Token(NamedTuple):
-    """One token: its kind, its exact text, and where it stands."""
+    """One token: its kind, its exact text, and its position."""
 
     kind: str
     text: str
@@ -104,7 +104,7 @@ class Lexed:
 
 
 def lex(source: Source, diagnostics: Diagnostics) -> Lexed:
-    """All tokens of a text. What cannot be read is reported and stands as an ``ERROR`` token."""
+    """All tokens of a text. Unreadable text is reported and becomes an ``ERROR`` token."""
     tokens: list[Token] = []
     comments: list[Token] = []
     text = source.text
@@ -142,7 +142,7 @@ def lex(source: Source, diagnostics: Diagnostics) -> Lexed:
 
 
 def string_value(token: Token) -> str:
-    """What a ``STRING`` token stands for. Unsupported escapes, reported before, stay as written."""
+    """The value of a ``STRING`` token. Unsupported escapes, already reported, stay as written."""
     body = token.text[1:-1]
     if "\\" not in body:
         return body
@@ -150,7 +150,7 @@ def string_value(token: Token) -> str:
 
 
 def quote(value: str) -> str:
-    """A string literal that stands for ``value``. Line breaks are written as escapes."""
+    """The string literal of ``value``. Line breaks are written as escapes."""
     for char, escape in (
         ("\\", r"\\"),
         ('"', r"\""),
@@ -163,7 +163,7 @@ def quote(value: str) -> str:
 
 
 def _acceptable(source: Source, diagnostics: Diagnostics) -> bool:
-    """Whether the text is Unicode and small enough to be read at all."""
+    """Whether the text is valid Unicode and within the size limit; reports it if not."""
     text = source.text
     try:
         size = len(text) if text.isascii() else len(text.encode("utf-8"))
@@ -199,7 +199,7 @@ def _check_escapes(text: str, offset: int, diagnostics: Diagnostics) -> None:
 
 
 def _unexpected(char: str, span: Span, diagnostics: Diagnostics) -> None:
-    """Report a run of characters that start no token, by its first one."""
+    """Report a run of characters that start no token; the message names the first one."""
     shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
     diagnostics.error(
         UNEXPECTED_CHARACTER, f"unexpected character {shown}", span, hint=_HINTS.get(char)

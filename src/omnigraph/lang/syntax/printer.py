@@ -1,9 +1,9 @@
-"""Tokens back to text, with every comment kept: what the formatters of both languages share.
+"""Prints tokens as text and preserves every comment; used by the formatters of both languages.
 
-A formatter decides which tokens stand on one line and how deep; the printer puts them there, keeps
-comments next to what they stand beside, keeps single empty lines, and breaks lines that are too
-long. The layout depends only on tokens, comments and line breaks around comments, which is why
-formatting twice changes nothing.
+A formatter decides which tokens belong on one line and how deep it is indented. The printer writes
+the lines, keeps each comment next to its token, keeps single empty lines, and breaks lines that are
+too long. The layout depends only on tokens, comments and line breaks around comments, so formatting
+is idempotent.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Printer:
         self._lines: list[str] = []
         self._next = 0
         self._end: int | None = None
-        """Where in the source the last printed token or comment ended."""
+        """The offset in the source at which the last printed token or comment ends."""
         self._opened = False
 
     def has_comment(self, index: int) -> bool:
-        """Whether a comment stands directly before this token."""
+        """Whether a comment comes directly before this token."""
         return index in self._comments
 
     def line(
@@ -54,7 +54,7 @@ class Printer:
         """Print the tokens ``first`` to ``last`` (exclusive) on one line.
 
         A line that is too long is broken before each token of ``breaks``. ``separate`` puts an
-        empty line before it. Lines must come in order and leave no token out.
+        empty line before it. Lines must be printed in order and cover every token.
         """
         assert first == self._next, "a formatter must print every token exactly once"
         closes = self._tokens[first].text == "}"
@@ -69,14 +69,14 @@ class Printer:
         self._opened = self._tokens[last - 1].text == "{"
 
     def finish(self) -> str:
-        """The whole text. Whatever comments are left come last."""
+        """The whole text, with any remaining comments at the end."""
         last = len(self._tokens) - 1
         assert self._next == last, "a formatter must print every token exactly once"
         self._lead(last, 0, False)
         return "\n".join(self._lines) + "\n" if self._lines else ""
 
     def _lead(self, index: int, indent: int, separate: bool) -> bool:
-        """Print the comments before a line; returns whether ``separate`` is still to be done."""
+        """Print the comments before a line; returns whether an empty line is still needed."""
         fresh = self._end is None
         for comment in self._comments.get(index, ()):
             text = comment.text.replace("\r\n", "\n").rstrip()
@@ -121,7 +121,7 @@ class Printer:
 
 
 def _by_token(tokens: Sequence[Token], comments: Sequence[Token]) -> dict[int, list[Token]]:
-    """Comments by the index of the token they stand before."""
+    """Comments by the index of the token that follows them."""
     found: dict[int, list[Token]] = {}
     index = 0
     for comment in comments:

@@ -1,4 +1,4 @@
-"""Source text and places in it.
+"""Source text and positions in it.
 
 Owns the mapping between offsets, lines and columns, and how one source line is shown with a caret.
 Offsets are code points of the decoded text; bytes appear only where a caller asks for them. This
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 TAB_WIDTH: Final = 4
 SHOWN_CHARS_MAX: Final = 100
-"""A longer line is cut around the caret, so that one minified file cannot flood a terminal."""
+"""A longer line is shortened around the caret, so that a minified file does not fill a terminal."""
 
 
 class Span(NamedTuple):
@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
 
 class TextPosition(NamedTuple):
-    """A place as people count it: both numbers start at 1, columns are characters."""
+    """A line and a column, both counted from 1; columns are characters."""
 
     line: int
     column: int
@@ -77,7 +77,7 @@ class Source:
         return Span(start, max(end, start + 1))
 
     def excerpt(self, span: Span) -> tuple[str, str]:
-        """The line on which ``span`` starts, and a line of carets that fits under it."""
+        """The line on which ``span`` starts, and a line of carets to print below it."""
         number, column = self.position(span.start)
         line = self.line(number)
         first = min(column - 1, len(line))
@@ -95,7 +95,7 @@ class Source:
 
 
 def _cells(line: str) -> list[tuple[str, int]]:
-    """Each character as a terminal may show it, and how many columns it takes."""
+    """Each character in a printable form, and how many terminal columns it takes."""
     if line.isascii() and line.isprintable():
         return [(char, 1) for char in line]
     cells: list[tuple[str, int]] = []
@@ -113,7 +113,7 @@ def _cells(line: str) -> list[tuple[str, int]]:
 
 
 def _shown(char: str) -> str:
-    """A character as it may go to a terminal: control characters become a visible stand-in."""
+    """A character in a printable form: control characters are replaced by visible ones."""
     if char < " " or "\x7f" <= char < "\xa0" or 0xD800 <= ord(char) <= 0xDFFF:
         return "�"
     if unicodedata.category(char) in ("Cf", "Zl", "Zp"):

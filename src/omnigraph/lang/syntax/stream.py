@@ -1,9 +1,9 @@
-"""The base of both parsers: a cursor over tokens that reports and recovers.
+"""The base of both parsers: a cursor over tokens that reports errors and recovers from them.
 
 A parser uses ``accept`` and ``expect``; the alternatives that failed at one token become the
-"expected" part of the message when parsing fails there. Giving up raises ``Recover``, which
-the parser catches at a place where it can go on: an item of a body, or a declaration. ``Recover``
-never leaves a parser.
+"expected" part of the message when parsing fails there. ``fail`` raises ``Recover``, which the
+parser catches where it can continue: at an item of a body, or a declaration. ``Recover`` never
+leaves a parser.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from omnigraph.lang.syntax.lexer import (
 from omnigraph.lang.syntax.source import Source, Span
 
 NESTING_MAX: Final = 64
-"""Deeper texts are not written by people, and must not reach Python's recursion limit."""
+"""The deepest nesting, below Python's recursion limit: people do not write deeper texts."""
 
 UNEXPECTED_TOKEN: Final = "P005"
 NESTED_TOO_DEEP: Final = "P007"
@@ -45,7 +45,7 @@ _KIND_NAMES: Final = {
 
 
 class Recover(Exception):
-    """The problem is reported; unwind to the nearest place where parsing can go on."""
+    """A syntax error was reported; unwind to the nearest recovery point."""
 
 
 class TokenStream:
@@ -75,10 +75,8 @@ class TokenStream:
         self._words: list[str] = []
         self._depth = 0
 
-    # Looking
-
     def peek(self, ahead: int = 1) -> Token:
-        """A token further on; the end of the text when there are not so many."""
+        """A following token, or the ``END`` token if there are not so many."""
         at = self.index + ahead
         return self.tokens[at] if at < len(self.tokens) else self.tokens[-1]
 
@@ -100,8 +98,6 @@ class TokenStream:
     def span_from(self, start: Token) -> Span:
         """From the start of ``start`` to the end of the last token taken."""
         return Span(start.start, max(self.previous.end, start.start))
-
-    # Taking
 
     def advance(self) -> Token:
         """Take the current token, whatever it is. The end of the text is never passed."""
@@ -128,7 +124,7 @@ class TokenStream:
         return None
 
     def expect(self, kind: str, what: str | None = None) -> Token:
-        """Take a token of this kind or give up; ``what`` names it better than the kind does."""
+        """Take a token of this kind, or fail; ``what`` describes it in the message."""
         if self.current.kind != kind:
             self._tried.append(what or kind)
             self.fail()
@@ -138,9 +134,9 @@ class TokenStream:
         return self.accept_word(word) or self.fail()
 
     def accept_pattern(self, pattern: re.Pattern[str]) -> Token | None:
-        """Re-read the text at the current token by another spelling, e.g. an enum member.
+        """Match the source text at the current token against a pattern, for example an enum member.
 
-        Takes all tokens the match covers; None when it covers none, or only a part of one.
+        Takes all tokens that the match covers; None if it covers none, or only a part of one.
         """
         start = self.current.start
         match = pattern.match(self.source.text, start)
@@ -157,14 +153,12 @@ class TokenStream:
         self.advance()
         return Token(kind, match[0], start, match.end())
 
-    # Failing
-
     def try_for(self, *what: str) -> None:
-        """Note what would also have been right here, for the message of a later ``fail``."""
+        """Add alternatives to the "expected" part of a later ``fail`` at this token."""
         self._tried.extend(what)
 
     def try_for_words(self, *words: str) -> None:
-        """The same for words, which a misspelt one is then compared with."""
+        """``try_for`` with words, which are also used as spelling hints."""
         self._words.extend(words)
 
     def fail(
@@ -178,7 +172,7 @@ class TokenStream:
     ) -> NoReturn:
         """Report a syntax error at the current token and unwind to the next recovery point.
 
-        Says nothing at an ``ERROR`` token, whose problem is known already.
+        Reports nothing at an ``ERROR`` token, whose problem was reported by the lexer.
         """
         token = self.current
         if token.kind != ERROR:
@@ -200,8 +194,6 @@ class TokenStream:
             shown.append(_KIND_NAMES.get(kind) or (kind if " " in kind else f"`{kind}`"))
         return tuple(dict.fromkeys(shown))
 
-    # Nesting and recovery
-
     def enter(self) -> None:
         """Go one level deeper; every recursive rule of a grammar calls this and ``leave``."""
         self._depth += 1
@@ -216,7 +208,7 @@ class TokenStream:
         self._depth -= 1
 
     def skip_until(self, stop: Callable[[], bool]) -> None:
-        """Recover: drop tokens until ``stop()`` holds or the text ends, and forget the nesting."""
+        """Recover: skip tokens until ``stop()`` holds or the text ends, and reset the nesting."""
         self._depth = 0
         while self.current.kind != END and not stop():
             self.advance()
@@ -225,7 +217,7 @@ class TokenStream:
 
 
 def describe(token: Token) -> str:
-    """A token in the words of a message."""
+    """A token as an error message describes it."""
     if token.kind == END:
         return "end of the text"
     if token.kind == STRING:

@@ -86,7 +86,7 @@ def _disagreement(table: PinnedTable, column: str) -> str | None:
     for at in chosen:
         condition = value_filter(column, values.slice(at, 1))
         if condition is None:
-            return None  # the type has no literals
+            return None  # SQL has no exact literals of this type
         try:
             by_index = _row_ids(table, condition, use_index=True)
         except OmnigraphError as problem:

@@ -38,14 +38,14 @@ class Cause(StrEnum):
 
     OWNER_GONE = "owner_gone"
     OWNER_SILENT = "owner_silent"
-    """It is alive or on another host, and did not renew its lease."""
+    """Its owner is alive or on another host, and did not renew the lease."""
     OWNER_FAILED = "owner_failed"
-    """It failed, and rolled the write back or left it for recovery."""
+    """The write failed, and its owner rolled it back or left it for recovery."""
     RESOLVER_GONE = "resolver_gone"
-    """A process that had begun to resolve it died, too."""
+    """A process that had begun to resolve the write died, too."""
     BRANCH_DELETED = "branch_deleted"
     RECORD_UNREADABLE = "record_unreadable"
-    """An operator set its record aside."""
+    """An operator set the unreadable record of the write aside."""
 
 
 @dataclass(frozen=True, slots=True)

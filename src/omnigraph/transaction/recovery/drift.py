@@ -41,10 +41,11 @@ class TableDrift:
         }
 
     def is_abandoned(self, state: ManifestState, pending: Collection[str]) -> bool:
-        """Whether none of it can ever be published, given the operations with a record.
+        """Whether none of the versions can ever be published.
 
-        True for versions of an abandoned operation, and for a roll-back without a record: had it
-        been needed, its version would be the published one.
+        ``pending`` are the operations that have a record. True for versions of an abandoned
+        operation, and for a roll-back without a record: had the roll-back been completed, its
+        version would be the published one.
         """
         return all(_is_abandoned(made.operation, state, pending) for made in self.made_by)
 

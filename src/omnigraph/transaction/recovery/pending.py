@@ -95,7 +95,7 @@ class PendingRecords:
         if is_active(pending.record.operation_id):
             return None
         responsible = [*filter(None, map(self._claimant, pending.claims))]
-        if not pending.aborted:  # an owner that aborted is not waited for
+        if not pending.aborted:  # after an abort mark nobody waits for the owner
             responsible.append(pending.record.owner)
         if all(owner == this_process() or is_certainly_dead(owner) for owner in responsible):
             if pending.claims:
@@ -155,7 +155,7 @@ class PendingRecords:
         try:
             return Owner(**json.loads(self._objects.get(claim)))
         except (ObjectNotFound, ValueError, TypeError):
-            return None  # gone or unreadable: not waited for
+            return None  # the claim is gone or unreadable: its process is not waited for
 
 
 def _record_of(path: str) -> str:
@@ -165,6 +165,6 @@ def _record_of(path: str) -> str:
 
 
 def _record_paths(listed: list[ObjectInfo]) -> list[str]:
-    """Records are ``<operation>.json``; leases and claims have one more part in their names."""
+    """The records, ``<operation>.json``: names of leases and claims have more parts."""
     names = [info.path for info in listed]
     return sorted(n for n in names if n.endswith(".json") and n.split("/")[-1].count(".") == 1)

@@ -106,7 +106,7 @@ class RecoveryRecord:
 
     @classmethod
     def from_bytes(cls, data: bytes, path: str) -> RecoveryRecord:
-        """Parse a record; anything wrong with it is one typed error that names the file."""
+        """Parse a record; ``CorruptData`` names the file if that is not possible."""
         try:
             body = json.loads(data)
             if body.pop("format") != RECORD_FORMAT:
@@ -127,7 +127,7 @@ class RecoveryRecord:
 
 
 def recovery_prefix(branch_incarnation: str) -> str:
-    """Where the records of one branch are."""
+    """The prefix of the records of one branch."""
     return f"{RECOVERY_PREFIX}/{branch_incarnation}"
 
 

@@ -42,7 +42,7 @@ log = logging.getLogger("omnigraph.recovery")
 
 RECOVERY_ACTOR = "omnigraph:recovery"
 UNKNOWN_KIND = "unknown"  # of an operation whose record cannot be read
-DECISIONS_MAX = 20  # decisions per record: a conflicting publish on the branch invalidates one
+DECISIONS_MAX = 20  # attempts per record: each concurrent publish on the branch costs one
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,6 @@ class Recovery:
         except Conflict as conflict:
             log.info("another process is restoring %s: %s", pin.key, conflict.message)
 
-    # -- one record -------------------------------------------------------------------------------
-
     def _claim_and_resolve(self, branch: Branch, pending: PendingRecord) -> ResolvedWrite | None:
         """Claim and resolve a record; None when another process has claimed or resolved it."""
         owner = json.dumps(asdict(this_process())).encode()
@@ -202,7 +200,7 @@ class Recovery:
             try:
                 return self._resolve_claimed(branch, replace(pending, aborted=aborted))
             except CorruptData:
-                # Without the claim it can be resolved after the files are restored.
+                # Drop the claim, so that the write can be resolved once its files are restored.
                 self._objects.delete(pending.next_claim)
                 raise
 
@@ -360,7 +358,7 @@ class Recovery:
         commit: Commit | None,
         outcome: dict[str, TableOutcome],
     ) -> ResolvedWrite:
-        """Audit exactly once, then remove everything that belongs to the record, itself last."""
+        """Audit exactly once, then remove the record with its side objects."""
         record = pending.record
         append_audit(
             self._store,

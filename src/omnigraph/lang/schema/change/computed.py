@@ -1,7 +1,7 @@
-"""Values of a new property for the entities that exist already, made of what they have.
+"""Expressions that compute a new property of existing entities from their other properties.
 
-What cannot be computed is null: a missing operand, a division by zero, a result that the property
-cannot hold. Properties are kept by identity, so that later names do not matter.
+A value is null if an operand is missing, a divisor is zero, or the property cannot hold the result.
+Expressions refer to properties by id, so that renaming a property does not affect them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Tree = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class ComputedExpression:
-    """An expression that was accepted for a property."""
+    """An expression that was checked for the type of its property."""
 
     tree: Tree
 
     def sources(self) -> list[str]:
-        """The properties it is made of, by identity."""
+        """The ids of the properties that it uses."""
         return list(dict.fromkeys(_sources(self.tree)))
 
     def values(
         self, kind: PropertyType, columns: Mapping[str, Sequence[Any]], rows: int
     ) -> list[Any]:
-        """The stored values of so many entities; ``columns`` are what they have, by identity."""
+        """One stored value per row; ``columns`` are the values of other properties by id."""
         compute = _compiled(self.tree, columns)
         accept = kind.scalar.accept
 

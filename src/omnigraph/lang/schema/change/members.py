@@ -1,13 +1,13 @@
-"""Members of enums that get another name: what hints say, and what becomes of stored values.
+"""Renamed members of enums.
 
-A member has no identity of its own. ``@rename_member`` says which one continues which; the pairs
-stay with the property, so that values written before, on whatever branch, are understood later.
+A member has no id. ``@rename_member`` gives the old and the new name; the pairs are stored with the
+property, so that values that were written under the old name, on any branch, can be converted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from omnigraph.lang.schema.parts import Property
 from omnigraph.lang.syntax import Span
@@ -15,7 +15,8 @@ from omnigraph.lang.syntax import Span
 Renamed = tuple[tuple[str, str], ...]
 
 
-class MemberHint(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemberHint:
     """``@rename_member(old, to=new)``."""
 
     old: str
@@ -24,7 +25,7 @@ class MemberHint(NamedTuple):
 
 
 def renamed_values(before: Property, after: Property) -> dict[str, str]:
-    """Stored values that are called otherwise afterwards, by what they were."""
+    """New names of stored members, by old name."""
     members = set(after.type.enum or ())
     known = set(before.type.enum or ())
     return {old: new for old, new in after.renamed if old in known and old not in members}
@@ -38,7 +39,10 @@ def follow_hints(
     refuse: Callable[[str, Span], None],
     inert: Callable[[str, Span], None],
 ) -> Renamed:
-    """What members were called, with what the hints add; refuses those that are ambiguous."""
+    """The renames of the accepted property together with those of the hints.
+
+    ``refuse`` is called for invalid hints, ``inert`` for hints without effect.
+    """
     now, known = set(members), set(before.type.enum or ())
     found: dict[str, str] = {}
     for hint in hints:

@@ -1,8 +1,8 @@
-"""Two schemas that grew out of one, brought together: what either side changed, by identity.
+"""Three-way merge of schemas; types and properties are matched by id.
 
-Each fact (a name, a type, a constraint, a declaration that came or went) is decided on its own: the
-side that changed it wins, and where both changed it differently that is a conflict. The result is
-accepted only if a text says exactly it. Pure: no data is looked at.
+Every attribute (a name, a type, a constraint, the existence of a declaration) is merged on its own:
+the side that changed it wins, and if both changed it differently, that is a conflict. The merged
+schema must be expressible as a valid text. Reads no data.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PROPERTY_FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class SchemaMerge:
-    """Base, source and target, and what stands between the two."""
+    """A merge of the schemas of base, source and target, and its conflicts."""
 
     base: AcceptedSchema
     source: AcceptedSchema
@@ -61,19 +61,17 @@ class SchemaMerge:
         return self._written(merged)
 
     def _written(self, merged: AcceptedSchema) -> AcceptedSchema | None:
-        """With a text that says it; whatever the language refuses is a conflict, too."""
+        """The merged schema with its text; a text that the language refuses is a conflict."""
         text = render_schema(merged)
         try:
             accepted = accept_schema(text, previous=merged, mint=_nothing_new)
         except LanguageError as error:
-            self.conflicts.append(f"together they are no schema: {error.message}")
+            self.conflicts.append(f"the merged schema is not valid: {error.message}")
             return None
         if accepted.hash != merged.hash:
-            self.conflicts.append("together they say something that neither of them says")
+            self.conflicts.append("the merged schema cannot be written as a schema text")
             return None
         return replace(accepted, warnings=())
-
-    # -- types -------------------------------------------------------------------------------------
 
     def _kind(self, of: Callable[[AcceptedSchema], Mapping[str, _Same]]) -> dict[str, _Same]:
         base: dict[str, _Same] = _by_id(of(self.base))
@@ -87,7 +85,7 @@ class SchemaMerge:
         by_name: dict[str, _Same] = {}
         for item in sorted(found, key=lambda item: item.name):
             if item.name in by_name:
-                self.conflicts.append(f"{item.key} means two different types")
+                self.conflicts.append(f"{item.key} is a different type on each side")
             by_name[item.name] = item
         return by_name
 
@@ -156,14 +154,14 @@ class SchemaMerge:
                 where = f"{key}.{our.name}"
                 one = replace(our, **self._facts(where, _PROPERTY_FACTS, old, their, our))
             if one.name in found:
-                self.conflicts.append(f"{key}.{one.name} means two different properties")
+                self.conflicts.append(f"{key}.{one.name} is a different property on each side")
             found[one.name] = one
         return dict(sorted(found.items()))
 
     def _facts(
         self, where: str, names: Iterable[str], base: Any, source: Any, target: Any
     ) -> dict[str, Any]:
-        """Single facts, each decided on its own."""
+        """Merge each named attribute of a type or property separately."""
         found = {}
         for name in names:
             if not hasattr(target, name):
@@ -173,8 +171,6 @@ class SchemaMerge:
                 self.conflicts.append(f"{where}: both sides changed its {name}")
             found[name] = our if their == old else their
         return found
-
-    # -- references --------------------------------------------------------------------------------
 
     def _implementing(self, item: NodeType, names: Mapping[str, str]) -> NodeType:
         sides = [
@@ -204,7 +200,7 @@ class SchemaMerge:
 def merge_schemas(
     base: AcceptedSchema, source: AcceptedSchema, target: AcceptedSchema
 ) -> tuple[AcceptedSchema | None, list[str]]:
-    """What both sides' changes come to; None, and why, where they do not go together."""
+    """The merged schema, or None and the conflicts."""
     work = SchemaMerge(base, source, target)
     return work.run(), work.conflicts
 
@@ -218,13 +214,13 @@ def _ids(item: _AnyType) -> dict[str, str]:
 
 
 def _grouped(groups: Iterable[Columns | str], ids: Mapping[str, str]) -> frozenset[Any]:
-    """Groups of columns by the identities of their members."""
+    """Groups of columns as sets of property ids."""
     as_tuples = ((group,) if isinstance(group, str) else group for group in groups)
     return frozenset(frozenset(ids.get(name, name) for name in group) for group in as_tuples)
 
 
 def _named(groups: Iterable[frozenset[str]], names: Mapping[str, str]) -> Iterator[Columns]:
-    """Groups by the names that their members have now; one whose member is gone goes with it."""
+    """Groups of property ids as column names; groups with a dropped property are left out."""
     for group in groups:
         found = [names[identity] for identity in group if identity in names]
         if len(found) == len(group):
@@ -247,9 +243,9 @@ def _rules(sides: list[tuple[Any, dict[str, str]]], names: Mapping[str, str]) ->
 
 
 def _three_way(base: frozenset[Any], source: frozenset[Any], target: frozenset[Any]) -> set[Any]:
-    """What is left of a set that two sides added to and took from."""
+    """The base set with the additions and removals of both sides."""
     return (set(source) & set(target)) | (set(source) - base) | (set(target) - base)
 
 
 def _nothing_new() -> str:
-    raise AssertionError("a merged schema has nothing that neither side has")
+    raise AssertionError("every id of a merged schema comes from one of its sides")

@@ -1,9 +1,9 @@
-"""What has to change to get from one accepted schema to another.
+"""The plan of a schema change: the steps from one accepted schema to another.
 
-Compares by identity, so renames are renames. Reads no data: whether a step is supported depends on
-the two schemas alone; one that the stored data must allow says so. The order is fixed: interfaces,
-nodes, edges, each by name; within a type rename, structure, documentation, properties, constraints;
-what goes away comes last of its kind.
+Types and properties are matched by id, so a rename is one step. Reads no data: whether a step is
+supported depends on the two schemas alone; a step that also depends on the stored data is marked
+``validated``. The order is fixed: interfaces, nodes, edges, each by name; within a type rename,
+structure, documentation, properties, constraints; drops come last within their kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TYPE_CHANGE: Final = "OG-MF-106"
 WIDENINGS: Final = frozenset(
     (("I32", "I64"), ("U32", "U64"), ("U32", "I64"), ("F32", "F64")),
 )
-"""Changes of a number that keep every value as it is."""
+"""The number types that each number type can be widened to without changing a value."""
 
 _AnyType = InterfaceType | NodeType | EdgeType
 _Same = TypeVar("_Same", InterfaceType, NodeType, EdgeType)
@@ -41,8 +41,8 @@ class PlanFacts:
     """What a plan depends on besides the two schemas.
 
     ``filled`` are new properties (such as ``node:Person.age``) for which a value was given;
-    ``empty`` the keys of accepted types without entities; ``revived`` dropped types and properties
-    that are brought back, by their identities.
+    ``empty`` the keys of accepted types without entities; ``revived`` the dropped types and
+    properties that are restored, by id.
     """
 
     mode: DropMode = "soft"
@@ -58,7 +58,7 @@ def plan_schema(
     allow_data_loss: bool = False,
     facts: PlanFacts | None = None,
 ) -> SchemaPlan:
-    """The plan from ``accepted`` to ``desired``, which was accepted with the former as previous.
+    """The plan from ``accepted`` to ``desired``, whose ids were assigned relative to ``accepted``.
 
     With ``allow_data_loss`` drops are hard: the dropped data does not stay in older versions.
     """
@@ -75,7 +75,7 @@ def plan_schema(
 
 
 def _type_ids(schema: AcceptedSchema) -> dict[str, str]:
-    """Identities by type key, for everything that can be referred to by name."""
+    """The ids of interfaces, node types and edge types by type key."""
     return {
         item.key: item.type_id
         for types in (schema.interfaces, schema.nodes)
@@ -106,7 +106,7 @@ def _kind(
 
 
 class _TypeDiff:
-    """The steps from one type to what it becomes."""
+    """The steps from one version of a type to another."""
 
     def __init__(
         self,
@@ -150,12 +150,10 @@ class _TypeDiff:
         yield from self.dropped()
         yield from self.constraints()
 
-    # The type itself
-
     def structure(self) -> Iterator[SchemaStep]:
         before, after = self.before, self.after
         if isinstance(before, NodeType) and isinstance(after, NodeType):
-            # By identity where it still has one: an interface that was removed has only its name.
+            # Interfaces are compared by id; one that was removed has only a name.
             implemented = {self.ids_before.get(f"interface:{name}") for name in before.implements}
             if implemented != {self.ids_after[f"interface:{name}"] for name in after.implements}:
                 yield self.step("change_interfaces", implements=after.implements)
@@ -179,15 +177,13 @@ class _TypeDiff:
         if before.annotations != after.annotations:
             yield self.refuse(_annotation_change(before, after))
 
-    # Properties
-
     def added(self, item: Property) -> SchemaStep:
         needs_value = not item.type.nullable and self.after.kind != "interface"
         revived = self.facts.revived.get(item.property_id)
         if isinstance(revived, Property):
             if revived.type.required() != item.type.required():
                 return self.refuse(
-                    f"it was {revived.type} when it was dropped and cannot come back as"
+                    f"it was {revived.type} when it was dropped and cannot be restored as"
                     f" {item.type}",
                     item.name,
                     TYPE_CHANGE,
@@ -199,7 +195,7 @@ class _TypeDiff:
         valued = given or item.default is not None
         if needs_value and not valued and self.before.key not in self.facts.empty:
             return self.refuse(
-                "a new required property needs a value for the entities that exist already",
+                "a new required property needs a value for existing entities",
                 item.name,
                 REQUIRED_WITHOUT_VALUES,
             )
@@ -246,7 +242,7 @@ class _TypeDiff:
             )
 
     def may_become(self, old: PropertyType, new: PropertyType, name: str) -> bool:
-        """Whether values can be kept: the same type but for nulls and members, or a wider one."""
+        """Whether stored values can be kept: nullability or enum members differ, or it is wider."""
         same_form = (old.is_list, old.is_vector) == (new.is_list, new.is_vector)
         if old.enum is not None or new.enum is not None:
             return same_form and old.enum is not None and new.enum is not None
@@ -255,11 +251,11 @@ class _TypeDiff:
         owner = self.after
         in_key = isinstance(owner, NodeType) and name in owner.key_columns
         if in_key and old.scalar.name == "F32":
-            return False  # ids are made of the shortest spelling, which depends on the width
+            return False  # ids contain the shortest spelling, which depends on the width
         return same_form and (old.scalar.name, new.scalar.name) in WIDENINGS
 
     def embedding(self, item: Property, owner: _AnyType) -> tuple[str, str | None] | None:
-        """The source of an embedding by identity, and its model."""
+        """The id of the source property of an embedding, and its model."""
         if item.embed is None:
             return None
         source = owner.properties.get(item.embed.source)
@@ -270,12 +266,10 @@ class _TypeDiff:
             if item.property_id not in self.new_ids:
                 yield self.step("drop_property", item.name, mode=self.facts.mode)
 
-    # Constraints
-
     def constraints(self) -> Iterator[SchemaStep]:
-        """Constraints compared by the identities of their members.
+        """Constraints, compared by the ids of their members.
 
-        One with a dropped member goes away with it, except a key: ids are made of it.
+        Dropping a property also drops its constraints, except a key, from which ids are computed.
         """
         old, new = _constraints(self.before), _constraints(self.after)
         for identity, (kind, columns, shown) in old.items():
@@ -300,19 +294,19 @@ class _TypeDiff:
 
 
 def is_narrower(old: PropertyType, new: PropertyType) -> bool:
-    """Whether some value of the old type is none of the new one."""
+    """Whether some value of the old type is not allowed by the new one."""
     members = old.enum is not None and not set(old.enum) <= set(new.enum or ())
     return members or (old.nullable and not new.nullable)
 
 
 def is_stricter(old: EdgeCardinality, new: EdgeCardinality) -> bool:
-    """Whether some number of edges was allowed and no longer is."""
+    """Whether some number of edges that was allowed is not allowed any more."""
     fewer = new.high is not None and (old.high is None or new.high < old.high)
     return fewer or new.low > old.low
 
 
 def _constraints(item: _AnyType) -> dict[object, tuple[str, Columns, str]]:
-    """By identity: kind, column names, and how the constraint is written."""
+    """Kind, column names and spelling of each constraint, by kind and the ids of its members."""
     found: dict[object, tuple[str, Columns, str]] = {}
 
     def add(kind: str, columns: Columns, extra: object = None, shown: str = "") -> None:
@@ -346,7 +340,7 @@ def _documentation(item: NodeType | EdgeType) -> tuple[tuple[str, str], ...]:
 
 
 def _property_metadata(item: Property) -> tuple[tuple[str, str], ...]:
-    """What a property says besides its type: nothing of it changes what is stored."""
+    """The annotations of a property that do not affect stored values."""
     vector = None
     if item.vector != VectorOptions():
         vector = f"{item.vector.metric}, partitions={item.vector.partitions}"

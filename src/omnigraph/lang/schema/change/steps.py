@@ -1,6 +1,6 @@
-"""The steps of a schema change, as data.
+"""The steps of a schema change, as values.
 
-What each kind of step carries is what its JSON form shows; names are the new ones.
+``SchemaStep.to_json`` shows which fields each kind of step has. Names are the new ones.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OF_PROPERTY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StepConstraint:
-    """A constraint that comes or goes: its kind, its properties and how a schema writes it."""
+    """An added or removed constraint: its kind, its properties and its spelling in a schema."""
 
     kind: str
     properties: tuple[str, ...]
@@ -76,19 +76,19 @@ class SchemaStep:
     old_type: PropertyType | None = None
     constraint: StepConstraint | None = None
     cardinality: tuple[str, str] | None = None
-    """How many edges were allowed per source, and how many will be."""
+    """The allowed numbers of edges per source, before and after."""
     implements: tuple[str, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
-    """Documentation as it will be, by annotation name."""
+    """The new documentation, by annotation name."""
     mode: DropMode = "soft"
     validated: bool = False
-    """Whether the step is possible only if the entities that exist already allow it."""
+    """Whether the step is possible only if existing entities satisfy it."""
     reason: str | None = None
     code: str | None = None
 
     @property
     def entity(self) -> str:
-        """What the step is about, such as ``node:Person.age``."""
+        """The type or property that the step changes, such as ``node:Person.age``."""
         owner = f"{self.type_kind}:{self.type_name}"
         return f"{owner}.{self.property_name}" if self.property_name else owner
 

@@ -12,9 +12,9 @@ from omnigraph.lang.schema.parts import Columns, EdgeCardinality, Property
 def tightened(
     before: NodeType | EdgeType, after: NodeType | EdgeType
 ) -> NodeType | EdgeType | None:
-    """The type with only those rules that it did not have before; None when there are none.
+    """The type with only its new constraints; None if there are none.
 
-    Its properties are those that some new rule is about, so that only they have to be read.
+    It has only the properties that these constraints need, so that no others are read.
     """
     olds = {item.property_id: item for item in before.properties.values()}
     narrowed = {
@@ -47,7 +47,7 @@ def tightened(
 
 
 def _rules_of_node(before: NodeType, after: NodeType) -> NodeType:
-    """The type with those of its ranges and checks that are new, and without a key."""
+    """The type with only its new ranges and checks, and without a key."""
     ranges = {(_ids(before, (item.property,))[0], item.low, item.high) for item in before.ranges}
     checks = {(_ids(before, (item.property,))[0], item.pattern) for item in before.checks}
     return replace(
@@ -74,10 +74,10 @@ def _is_narrowed(old: Property | None, new: Property) -> bool:
 
 
 def _anything(item: Property) -> Property:
-    """The property without the rules of its own type, which it kept to before."""
+    """The property made nullable and without enum: stored values already satisfy its type."""
     return replace(item, type=replace(item.type, nullable=True, enum=None))
 
 
 def _ids(owner: NodeType | EdgeType, columns: Columns) -> list[str]:
-    """Members by identity; ``src`` and ``dst`` by name."""
+    """The property ids of columns; ``src`` and ``dst`` stand for themselves."""
     return [owner.properties[n].property_id if n in owner.properties else n for n in columns]

@@ -1,7 +1,7 @@
-"""Restores dropped types and properties, so that a new text can continue them.
+"""Restores dropped types and properties in an accepted schema.
 
-A name that is declared again is something new, always. What was dropped is restored, with its
-identity and its data, only if it is named explicitly.
+Declaring the name of a dropped type or property again makes a new one. A dropped one is restored,
+with its id and its data, only if the caller names it explicitly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def with_undropped(
     types: Iterable[NodeType | EdgeType],
     properties: Mapping[str, Iterable[Property]],
 ) -> AcceptedSchema:
-    """The accepted schema with these types, and these properties by type key, in it again."""
+    """The accepted schema with these types added, and these properties, given by type key."""
     for item in types:
         accepted = accepted.with_type(item)
     for key, found in properties.items():

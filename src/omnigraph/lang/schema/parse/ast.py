@@ -1,14 +1,13 @@
-"""What a schema text says, exactly as written.
+"""The abstract syntax tree of a schema text.
 
-Every part knows its place in the text. Nothing here is checked against anything else: names may be
-unknown, annotations may make no sense where they stand. That is the business of ``resolve``. The
-nodes are named tuples, because a parser makes thousands of them and every start of the program
-defines their classes.
+Every node has its position in the text. The tree is only syntactically correct: ``resolve`` checks
+that names are known and that annotations are allowed where they occur.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from omnigraph.lang.syntax import Source, Span
 from omnigraph.model.types import PropertyType
@@ -18,40 +17,46 @@ ConstraintKind = Literal["key", "unique", "index", "range", "check"]
 TypeKind = Literal["interface", "node", "edge"]
 
 
-class Name(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Name:
     text: str
     span: Span
 
 
-class Argument(NamedTuple):
-    """One argument of an annotation: a literal, or a bare name that stands for its own text."""
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of an annotation: a literal, or a bare name, whose value is its text."""
 
     value: Value
     span: Span
     keyword: Name | None = None
 
 
-class Annotation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Annotation:
     name: Name
     arguments: tuple[Argument, ...]
     span: Span
 
 
-class TypeUse(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TypeUse:
     """The type of a property, as written."""
 
     type: PropertyType
     span: Span
 
 
-class PropertyDecl(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PropertyDecl:
     name: Name
     type: TypeUse
     annotations: tuple[Annotation, ...]
     span: Span
 
 
-class ConstraintDecl(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ConstraintDecl:
     """``@key(a, b)``, ``@range(a, 0..9)``, ``@check(a, "re")``: a constraint in a body."""
 
     kind: ConstraintKind
@@ -62,13 +67,15 @@ class ConstraintDecl(NamedTuple):
     pattern: str | None = None
 
 
-class Cardinality(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cardinality:
     low: int
     high: int | None
     span: Span
 
 
-class InterfaceDecl(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class InterfaceDecl:
     name: Name
     annotations: tuple[Annotation, ...]
     properties: tuple[PropertyDecl, ...]
@@ -76,7 +83,8 @@ class InterfaceDecl(NamedTuple):
     span: Span
 
 
-class NodeDecl(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NodeDecl:
     name: Name
     annotations: tuple[Annotation, ...]
     implements: tuple[Name, ...]
@@ -85,7 +93,8 @@ class NodeDecl(NamedTuple):
     span: Span
 
 
-class EdgeDecl(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EdgeDecl:
     name: Name
     source: Name
     target: Name
@@ -96,12 +105,13 @@ class EdgeDecl(NamedTuple):
     span: Span
 
 
-class SchemaFile(NamedTuple):
-    """A whole schema text, its declarations by kind and in the order written."""
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """A whole schema text: its declarations by kind, in text order."""
 
     source: Source
     interfaces: tuple[InterfaceDecl, ...]
     nodes: tuple[NodeDecl, ...]
     edges: tuple[EdgeDecl, ...]
     complete: bool = True
-    """False when a declaration was left out because it could not be read."""
+    """False if a declaration with a syntax error was left out."""

@@ -1,7 +1,7 @@
-"""The expressions that a new property can be computed with.
+"""The parser and type checker of the expressions that compute a new property.
 
-Numbers, texts, properties of the same entity, ``+ - * /``, parentheses and ``coalesce(...)``; ``+``
-joins texts. Everything about types is decided here: an accepted expression can be computed.
+An expression has numbers, strings, properties of the same entity, ``+ - * /``, parentheses and
+``coalesce(...)``; ``+`` also concatenates strings. Evaluating an accepted expression cannot fail.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parse_computed(
 
 
 class _ComputedExpressionParser:
-    """Recursive descent; every method returns a tree and what it is."""
+    """A recursive descent parser; every method returns a tree and its type."""
 
     def __init__(self, text: str, properties: Mapping[str, tuple[str, PropertyType]]) -> None:
         self.text = text
@@ -66,7 +66,7 @@ class _ComputedExpressionParser:
         )
 
     def advance(self) -> str:
-        """Go on to the next token; the one that was there."""
+        """Move to the next token; returns the current one."""
         before = self.token
         found = _TOKEN.match(self.text, self.at)
         if found is None:

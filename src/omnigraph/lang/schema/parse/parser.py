@@ -1,7 +1,7 @@
-"""Schema text to AST, by recursive descent.
+"""The recursive descent parser of schema texts.
 
-Reports every syntax error it can: after one it goes on with the next property, constraint or
-declaration. No word is reserved, so ``node: String`` is a property like any other.
+After a syntax error it continues with the next property, constraint or declaration, so that one run
+reports as many errors as possible. No word is reserved: ``node: String`` is an ordinary property.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Body = tuple[tuple[PropertyDecl, ...], tuple[ConstraintDecl, ...]]
 
 
 def parse(source: Source, diagnostics: Diagnostics) -> SchemaFile:
-    """The AST of a text. What cannot be read is reported and left out."""
+    """The AST of a text. Syntax errors are reported, and declarations with one are left out."""
     return _SchemaParser(source, diagnostics).schema()
 
 
@@ -79,7 +79,7 @@ class _SchemaParser:
         )
 
     def declaration(self) -> None:
-        """One declaration. One with an error inside is left out: half of it would mislead."""
+        """Parse one declaration. If it has an error, all of it is left out of the AST."""
         stream = self.stream
         errors = self.diagnostics.error_count
         kept: list[InterfaceDecl] | list[NodeDecl] | list[EdgeDecl]
@@ -96,8 +96,6 @@ class _SchemaParser:
             stream.fail()
         if self.diagnostics.error_count != errors:
             kept.pop()
-
-    # Declarations
 
     def interface(self, start: Token) -> InterfaceDecl:
         stream = self.stream
@@ -158,8 +156,6 @@ class _SchemaParser:
         stream.try_for(INTEGER)
         stream.expect(")")
         return Cardinality(low, high, stream.span_from(start))
-
-    # Bodies
 
     def body(self, what: str) -> _Body:
         """Properties and constraints up to the closing brace; the opening one is taken."""
@@ -255,10 +251,8 @@ class _SchemaParser:
         token = stream.advance()
         return sign * float(token.text)
 
-    # Annotations
-
     def annotations(self, *, header: bool) -> tuple[Annotation, ...]:
-        """Annotations up to something else; a constraint word with ``(`` is not one (S-6)."""
+        """A list of annotations; a constraint word followed by ``(`` is not one (S-6)."""
         stream = self.stream
         found: list[Annotation] = []
         while stream.at("@"):
@@ -323,8 +317,6 @@ class _SchemaParser:
         stream.advance()
         return Argument(value, token.span, keyword)
 
-    # Names and numbers
-
     def type_name(self, what: str) -> Name:
         stream = self.stream
         if stream.at(NAME):
@@ -341,8 +333,6 @@ class _SchemaParser:
     def property_name(self) -> Name:
         return _name(self.stream.expect(NAME, "a property name"))
 
-    # Recovery
-
     def at_declaration(self) -> bool:
         """Whether a declaration starts here: its word, and a type name after it."""
         stream = self.stream
@@ -353,7 +343,7 @@ class _SchemaParser:
         )
 
     def at_member(self) -> bool:
-        """Whether something starts here that parsing a body can go on with."""
+        """Whether a member of a body, or its end, starts here."""
         stream = self.stream
         kind = stream.current.kind
         if kind == "}" or self.at_declaration():

@@ -1,4 +1,4 @@
-"""How types are written: scalars, lists, enums and vectors, each with an optional ``?``."""
+"""The syntax of property types: scalars, lists, enums and vectors, each with an optional ``?``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_type(stream: TokenStream) -> TypeUse:
 
 
 def bounded_integer(stream: TokenStream, largest: int, code: str) -> int:
-    """A whole number; a larger one is reported and cut, and parsing goes on."""
+    """A whole number of at most ``largest``; a larger one is reported and replaced by it."""
     token = stream.expect(INTEGER)
     value = int(token.text)
     if value > largest:
@@ -42,7 +42,7 @@ def bounded_integer(stream: TokenStream, largest: int, code: str) -> int:
 
 
 def _list(stream: TokenStream) -> PropertyType:
-    """After the opening bracket."""
+    """The type of a list, after its opening bracket."""
     if stream.at("[") or stream.current.text in ("enum", "Vector"):
         stream.try_for("a scalar type")
         stream.fail("a list holds scalars, not enums, vectors or lists", code="S11")
