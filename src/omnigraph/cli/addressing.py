@@ -1,7 +1,7 @@
-"""Which graph a command is about, and which flags may say so.
+"""Which graph a command works on, and which flags may name it.
 
-Owns the capability matrix (what kind of command takes which flag) and addressing (how flags,
-arguments and environment become one location). It must never open what it addresses.
+Owns the capability matrix (what kind of command takes which flag) and addressing (from flags,
+arguments and environment to one location). It must never open a graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from omnigraph.storage.objects.obstore_store import open_objects
 
 Kind = Literal["data", "served", "direct (storage-native)", "cluster control", "local"]
 
-# The order in which the first flag that does not apply is reported.
+# Flags are checked in this order; the first one that does not apply is reported.
 FLAGS = ("server", "cluster", "graph", "store", "actor", "profile")
 
 _MEANINGS = {
@@ -36,7 +36,7 @@ _CLUSTER_GRAPH = re.compile(r"(?P<root>.+)/graphs/[^/]+\.omni")
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A command, the kind of command it is, and the flags that apply to it."""
+    """A command: its name, its kind, and the flags that apply to it."""
 
     name: str
     kind: Kind
@@ -64,7 +64,7 @@ class Verb:
 
 
 def data_verb(name: str, *, actor: bool = True) -> Verb:
-    """A command that works on a graph, wherever it is; ``actor``: whether it takes --as."""
+    """A command that works on a graph at any location; ``actor``: whether it takes --as."""
     takes = {"server", "graph", "store", "profile"} | ({"actor"} if actor else set())
     return Verb(
         name,
@@ -75,7 +75,7 @@ def data_verb(name: str, *, actor: bool = True) -> Verb:
 
 
 def direct_verb(name: str, *, store: bool = False) -> Verb:
-    """A command that works on storage, at the place its argument (or ``--store``) names."""
+    """A command that works on storage, at the location of its argument or of ``--store``."""
     remedy = "Pass the location as the command's argument."
     takes = frozenset({"store", "profile"}) if store else frozenset[str]()
     return Verb(name, "direct (storage-native)", takes, remedy)
@@ -117,7 +117,7 @@ def address(flags: Flags, uri: str | None, settings: CliSettings) -> Location:
 
 
 def _configured(flags: Flags, settings: CliSettings) -> Location:
-    """The graph of a profile or of the defaults; not supported yet, raises."""
+    """The graph of a profile or of the defaults. Not supported yet: always raises."""
     profile = flags.profile or settings.profile
     if profile:
         raise NotAvailable(
@@ -144,7 +144,7 @@ def refuse_cluster_graph(location: Location, storage: StorageSettings) -> None:
 
 
 def warn_of_unread_config(settings: CliSettings) -> None:
-    """Settings that are silently ignored would be worse than none."""
+    """Warn that a configuration file exists and is ignored."""
     home = Path(settings.home or Path.home() / ".omnigraph")
     if (home / "config.yaml").is_file():
         warn(f"{home / 'config.yaml'} is not read: this version has no configuration file yet")

@@ -48,7 +48,7 @@ NOUNS: Final = {
     "upgrade": ("graph.upgrade", "Bring a graph to the current format."),
     "repair": ("maintenance.repair", "Repair tables that another program changed."),
     "backup": ("graph.backup", "Back a graph up, incrementally."),
-    "clone": ("graph.clone", "Copy a graph or a backup to an empty place."),
+    "clone": ("graph.clone", "Copy a graph or a backup to an empty location."),
     "schema": ("graph.schema", "Show a schema, or plan a change of it."),
     "lint": ("data.lint", "Check a file of queries against a schema."),
     "fmt": ("data.fmt", "Format schema and query files."),
@@ -59,9 +59,9 @@ NOUNS: Final = {
 }
 
 OLD_NAMES: Final = {"read": "query", "change": "mutate"}
-"""Names that scripts may still use. They work, warn, and are not listed."""
+"""Former names of commands. They still work, print a warning, and are not listed."""
 OLD_NOUNS: Final = {"ingest": ("data.ingest", "load")}
-"""The same for a command that reads its input otherwise than the one that replaces it."""
+"""Former commands that are not only renamed: their replacement reads its input differently."""
 
 
 class LazyGroup(CommandGroup):

@@ -1,15 +1,17 @@
-"""The arguments that several commands share: declared once, worded once."""
+"""The arguments and options that several commands share, and how their values are read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from omnigraph.errors import InvalidInput, PermissionDenied
+from omnigraph.lang.query import read_parameters
 
-# A schema or query text is written by people; more than this is a wrong file.
+# The largest schema or query file: people write much smaller ones.
 TEXT_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -38,29 +40,67 @@ UriOption = Annotated[
     str | None,
     typer.Option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
 ]
-BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="Which branch.")]
+BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch.")]
 EntityArgument = Annotated[str, typer.Argument(metavar="ENTITY", help="`node` or `edge`.")]
-TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="Its type.")]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id.")]
+TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The type of the entity.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of the entity.")]
 PageTokenOption = Annotated[
     str | None,
-    typer.Option("--page-token", metavar="TOKEN", help="Go on after a page.", show_default=False),
+    typer.Option(
+        "--page-token", metavar="TOKEN", help="Continue after a page.", show_default=False
+    ),
 ]
 MasterOption = Annotated[
     str | None,
     typer.Option("--master", metavar="URL", help="The Spark master.", show_default=False),
 ]
+MessageOption = Annotated[
+    str | None,
+    typer.Option("--message", "-m", metavar="TEXT", help="The commit message."),
+]
+MetadataOption = Annotated[
+    list[str] | None,
+    several("--meta", "KEY=VALUE", "Metadata of the commit."),
+]
+IfCommitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--if-commit",
+        metavar="ID",
+        help="Only if this is the head of the branch; otherwise exit with 4.",
+        show_default=False,
+    ),
+]
+IdempotencyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key",
+        metavar="KEY",
+        help="A repeated request with this key returns the commit of the first one.",
+        show_default=False,
+    ),
+]
+ParamsOption = Annotated[
+    str | None,
+    typer.Option("--params", metavar="JSON", help="Parameters as JSON.", show_default=False),
+]
+ParamsFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--params-file", metavar="FILE", help="A file with the parameters.", show_default=False
+    ),
+]
 
 
 def type_key(entity: str, type_name: str) -> str:
-    """The key of a type that was named by its kind and name."""
+    """The type key of a kind (``node`` or ``edge``) and a type name."""
     if entity not in ("node", "edge"):
         raise InvalidInput(f"{entity!r} is neither node nor edge", remedy="Use node or edge.")
     return f"{entity}:{type_name}"
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of a file that the user named, or an error that says what is wrong with it."""
+    """The text of a UTF-8 file; ``what`` names the file in errors."""
     try:
         with path.open("rb") as file:
             data = file.read(TEXT_BYTES_MAX + 1)
@@ -92,7 +132,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def query_source(file: str | None, text: str | None) -> tuple[str, str]:
-    """The text of a query, from a file or as it was given, and what messages call it."""
+    """The text of a query, from a file or from the command line, and its name in messages."""
     if (file is None) == (text is None):
         problem = "no query is given" if file is None else "both --query and -e are given"
         raise InvalidInput(problem, remedy="Give a file with --query, or a text with -e.")
@@ -102,3 +142,24 @@ def query_source(file: str | None, text: str | None) -> tuple[str, str]:
     if not text.strip():
         raise InvalidInput("the text after -e is empty", remedy="Give a query, or use --query.")
     return text, "<query>"
+
+
+def parameters(text: str | None, file: str | None) -> Mapping[str, Any] | None:
+    """The parameters of a query, from --params or --params-file."""
+    if text is not None and file is not None:
+        raise InvalidInput("both --params and --params-file are given", remedy="Keep one of them.")
+    if file is not None:
+        text = read_text(Path(file), "parameter file")
+    values: Mapping[str, Any] | None = None if text is None else read_parameters(text)
+    return values
+
+
+def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
+    """The values of a repeated ``KEY=VALUE`` flag, by key."""
+    values: dict[str, str] = {}
+    for text in given or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise InvalidInput(f"{flag} {text!r} is not KEY=VALUE", remedy="Write NAME=VALUE.")
+        values[key] = value
+    return values

@@ -1,8 +1,8 @@
-"""How a function becomes a command.
+"""Makes commands of functions.
 
-Owns the wrapping that gives every command the global flags, the capability check, and the two
-forms of output. A command function takes a :class:`Invocation` and its own arguments and returns a
-:class:`CommandResult`; it prints nothing. It must never know a particular command.
+Adds the global flags, the capability check and the two forms of output to every command. A command
+function takes an :class:`Invocation` and its own arguments and returns a :class:`CommandResult`; it
+prints nothing. This module must never know a particular command.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EPILOG = "Flags of every command: see `omnigraph --help`."
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One invocation of a command: what the frame already knows about it."""
+    """One invocation of a command, with its global flags and settings."""
 
     verb: Verb
     flags: Flags
@@ -49,31 +49,31 @@ class Invocation:
 
     @property
     def actor(self) -> str | None:
-        """Who an embedded write is recorded as."""
+        """The actor that commits of this command record."""
         return self.flags.actor or self.settings.actor
 
     def address(self, uri: str | None) -> Location:
-        """The graph this call is about."""
+        """The location of the graph that this command works on."""
         if not self.flags.quiet:
             addressing.warn_of_unread_config(self.settings.cli)
         return addressing.address(self.flags, uri, self.settings.cli)
 
     def echo(self, location: Location) -> None:
-        """Say on stderr what is about to be changed."""
+        """Print on stderr which graph is about to be changed."""
         if not self.flags.quiet:
             place = "local" if location.is_local else "remote"
             print(f"omnigraph {self.verb.name} → {location.uri} (direct, {place})", file=sys.stderr)
 
 
 class Command(TyperCommand):
-    """A command whose help page fails with a typed error where it cannot be written."""
+    """A command whose help page fails with ``OutputFailed`` if it cannot be written."""
 
     def get_help_option(self, ctx: Any) -> Any:
         return _with_checked_output(super().get_help_option(ctx))
 
 
 class CommandGroup(TyperGroup):
-    """A group with the same promise as :class:`Command`."""
+    """A group of commands; its help page fails like that of :class:`Command`."""
 
     def get_help_option(self, ctx: Any) -> Any:
         return _with_checked_output(super().get_help_option(ctx))
@@ -93,7 +93,7 @@ def _print_help(ctx: typer.Context, parameter: Any, wanted: bool) -> None:
 
 
 def single(help: str) -> typer.Typer:
-    """An application of one command."""
+    """A typer application with one command."""
     return typer.Typer(
         cls=CommandGroup,
         help=help,
@@ -104,7 +104,7 @@ def single(help: str) -> typer.Typer:
 
 
 def group(help: str) -> typer.Typer:
-    """An application of several commands, which also takes the global flags itself."""
+    """A typer application with several commands, which also takes the global flags itself."""
     app = single(help)
     app.callback(invoke_without_command=True)(group_callback(help, hidden=True))
     return app
@@ -123,7 +123,7 @@ def command(app: typer.Typer, verb: Verb) -> Callable[[Function], Function]:
 
 
 def group_callback(help: str, *, hidden: bool) -> Callable[..., None]:
-    """What runs before a command of a group: it collects the group's flags."""
+    """The callback that collects the flags of a group before its command runs."""
 
     def collect(ctx: typer.Context, version: bool, **given: Any) -> None:
         ctx.obj = _outer(ctx).merged(Flags.taken_from(given))
@@ -150,7 +150,7 @@ def _callback(verb: Verb, function: Function) -> Callable[..., None]:
 
 
 def _run(verb: Verb, function: Function, flags: Flags, given: dict[str, Any]) -> int:
-    """Run a command, print what it found, and return the exit code."""
+    """Run a command, print its result, and return the exit code."""
     verb.check(flags)
     with noting_outcome() as outcome:
         try:

@@ -1,4 +1,4 @@
-"""What the commands that copy a graph share."""
+"""The target argument and the report of the commands that copy a graph."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The flags that every command takes, wherever they stand on the line.
+"""The global flags, which every group and every command accepts.
 
-Owns their names, their help and how those given to a group and those given to its command become
-one value. It must never act on them: what a flag means for a command is decided in
-:mod:`omnigraph.cli.addressing`.
+Owns their names, their help, and merging the flags of a group with those of its command. It must
+never act on them: what a flag means for a command is decided in :mod:`omnigraph.cli.addressing`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import typer
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What was given; the innermost of two spellings of a flag counts."""
+    """The values of the global flags; of a flag that is given twice, the innermost one is used."""
 
     actor: str | None = None
     server: str | None = None
@@ -40,7 +39,7 @@ class Flags:
 
 
 def parameters(*, hidden: bool = False) -> list[Parameter]:
-    """The flags as parameters of a command. They are shown once, in the top-level help."""
+    """The flags as parameters of a command; only the top-level help shows them."""
 
     def text(name: str, flag: str, metavar: str, help: str) -> Parameter:
         how = typer.Option(flag, metavar=metavar, help=help, hidden=hidden, show_default=False)
@@ -51,14 +50,14 @@ def parameters(*, hidden: bool = False) -> list[Parameter]:
         return _parameter(name, Annotated[bool, how], False)
 
     return [
-        text("actor", "--as", "ACTOR", "Who is writing; recorded in the commit."),
+        text("actor", "--as", "ACTOR", "The actor that the commit records."),
         text("server", "--server", "NAME|URL", "Use a graph behind a server."),
-        text("graph", "--graph", "ID", "Which graph of the server or cluster."),
+        text("graph", "--graph", "ID", "A graph of the server or cluster."),
         text("profile", "--profile", "NAME", "Use a configured target."),
         text("store", "--store", "URI", "Use the graph at this location."),
         text("cluster", "--cluster", "DIR|URI", "Use a graph of this cluster."),
         switch("yes", "Answer yes to every question.", hidden=hidden),
-        switch("quiet", "Do not echo what is being written to.", hidden=hidden),
+        switch("quiet", "Do not print which graph is written to.", hidden=hidden),
         switch("json", "Print JSON instead of text."),
     ]
 

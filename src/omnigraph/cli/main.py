@@ -1,4 +1,4 @@
-"""The ``omnigraph`` program: its entry point, and what it returns whatever happens."""
+"""The entry point of the ``omnigraph`` program, and its exit codes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OWN_MEANINGS: Final = {
     "query": ("--profile", "--analyze"),
     "read": ("--profile", "--analyze"),
 }
-"""Flags of every command that mean something else in one of them when no value follows: with an ID
-``--graph`` picks a graph, with a NAME ``--profile`` picks a configured target."""
+"""Global flags that one command gives another meaning when no value follows. With a value,
+``--graph ID`` picks a graph and ``--profile NAME`` a configured target in every command."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (that of this process unless given); return the exit code.
+    """Run one command line, by default that of this process; return the exit code.
 
     The codes are 0, 1, 2, 4 or 130.
     """
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def own_meanings(given: list[str]) -> list[str]:
-    """A command line with flags that a command gives a meaning of its own spelled out."""
+    """The command line, with such flags replaced by the unambiguous flag of their command."""
     words = [word for word in given if not word.startswith("-")]
     verbs = {*words, *map(" ".join, pairwise(words))}
     meant = {flag: own for verb, (flag, own) in OWN_MEANINGS.items() if verb in verbs}
@@ -62,7 +62,8 @@ def _run(given: list[str], as_json: bool) -> int:
     except OmnigraphError as error:
         return output.report_error(error, as_json=as_json)
     except KeyboardInterrupt:
-        return output.report_interrupt(WriteOutcome(), as_json=as_json)  # no command has begun
+        # The interrupt came before a command had begun, so nothing was written.
+        return output.report_interrupt(WriteOutcome(), as_json=as_json)
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -70,7 +71,7 @@ def _run(given: list[str], as_json: bool) -> int:
 
 
 def _debugs() -> bool:
-    """Whether a defect is shown with its traceback. It is reported whatever the settings are."""
+    """Whether a defect is shown with its traceback; False if the settings cannot be read."""
     try:
         return Settings.from_environment().cli.debug
     except InvalidInput:

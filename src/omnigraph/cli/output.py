@@ -1,7 +1,7 @@
-"""What the program prints, and where: results on stdout, everything else on stderr.
+"""Printing: results on stdout, everything else on stderr.
 
 Owns the two forms of every result (text for people, JSON for programs), the form of errors, and
-the exit codes. It must never decide what a result is.
+the exit codes. It never changes the content of a result.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ DEBUG_VARIABLE: Final = "OMNIGRAPH_DEBUG"
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command found out: as data, as lines of text, and how the program ends.
+    """The result of a command: as JSON data, as lines of text, and its exit code.
 
-    ``stream`` is for bytes that are the answer themselves: they go to stdout as they come.
-    ``afterwards`` is work that the answer does not wait for, and that Ctrl-C may end.
+    ``stream`` is used instead of both for output that is written to stdout as it is produced.
+    ``afterwards`` is work after the output, which Ctrl-C may interrupt.
     """
 
     data: Any
@@ -49,27 +49,27 @@ class CommandResult:
 _UNPRINTABLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Control characters but tab and newline, marks that turn the direction of writing, and what is no
-character at all. Shown raw, a value of a graph could rewrite what is on the screen."""
+"""Control characters except tab and newline, bidirectional marks, and lone surrogates. A value with
+one of these could otherwise overwrite text on a terminal."""
 
 
 def printable(text: str) -> str:
-    """A text for the screen: what is not printable is escaped as JSON does it (``\\u001b``)."""
+    """The text with unprintable characters escaped as in JSON (``\\u001b``)."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:
-    """The same without newlines."""
+    """``printable`` text without newlines."""
     return printable(text.replace("\r", "\\r").replace("\n", "\\n"))
 
 
 def encoded_lines(lines: Iterable[str]) -> bytes:
-    """Lines for the screen, as a stream has them."""
+    """Printable lines as bytes, for ``CommandResult.stream``."""
     return "".join(f"{one_line(line)}\n" for line in lines).encode()
 
 
 def prepare_streams() -> None:
-    """Names are Unicode; a terminal that is not must show them somehow, not crash."""
+    """Escape characters that the encoding of the terminal lacks, instead of failing on them."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -91,17 +91,17 @@ def print_result(result: CommandResult, *, as_json: bool) -> None:
 
 @contextmanager
 def output_errors() -> Iterator[None]:
-    """While stdout is written: what the device refuses is an error of ours."""
+    """Report a failed write to stdout as ``OutputFailed``."""
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader has closed the pipe
+        raise  # the reader has closed the pipe: not an error
     except OSError as error:
         raise OutputFailed(f"standard output cannot be written: {error.strerror}") from error
 
 
 def flush_output() -> None:
-    """Hand over what was printed."""
+    """Flush stdout."""
     with output_errors():
         sys.stdout.flush()
 
@@ -156,7 +156,7 @@ def _print_error(error: OmnigraphError) -> None:
 
 
 def _place(problem: Mapping[str, Any]) -> str:
-    """Where a problem of some data is, as far as it is known."""
+    """The file and line of a violation, if they are known."""
     if "line" in problem:
         return f"{problem.get('file', 'line')}:{problem['line']}: "
     return f"{problem['file']}: " if "file" in problem else ""
@@ -183,7 +183,7 @@ def _body(code: str, reason: str, message: str, remedy: str) -> dict[str, Any]:
 
 
 def report_interrupt(outcome: WriteOutcome | None, *, as_json: bool) -> int:
-    """Say after Ctrl-C what became of a write (None: a command that only reads).
+    """Print the outcome of a write after Ctrl-C (None: the command only reads).
 
     Returns the exit code.
     """
@@ -198,7 +198,7 @@ def report_interrupt(outcome: WriteOutcome | None, *, as_json: bool) -> int:
 
 
 def report_defect(error: Exception, *, as_json: bool, traceback_shown: bool) -> int:
-    """Print an error that is not one of ours; return the exit code."""
+    """Print an exception that is no ``OmnigraphError``; return the exit code."""
     if traceback_shown:
         traceback.print_exc()
     notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))

@@ -1,4 +1,4 @@
-"""Showing a person how far bulk work is: one line on stderr that is rewritten."""
+"""Shows the progress of bulk work in one line on stderr."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Rows of a query as text: table, key-value blocks, CSV, JSON lines.
 
-Owns the layouts. Values arrive as JSON values and are shown as such; nothing is rounded or
-translated.
+Owns the layouts. The input are JSON values, which are printed without rounding or conversion.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ RowFormat = Literal["table", "kv", "csv", "jsonl", "json"]
 FORMATS: Final[tuple[RowFormat, ...]] = ("table", "kv", "csv", "jsonl", "json")
 
 CELL_WIDTH_MAX: Final = 80
-"""A wider cell is cut: a table is for looking, the other formats are for keeping."""
+"""The widest cell of a table; only this format truncates values."""
 _ELLIPSIS: Final = "…"
 
 

@@ -38,7 +38,7 @@ def read_schema(path: str, previous: AcceptedSchema | None = None) -> AcceptedSc
 def schema_of(
     call: Invocation, uri: str | None, path: str | None
 ) -> tuple[AcceptedSchema, SchemaOrigin]:
-    """The schema a command works with: of a file, or of a graph."""
+    """The schema of a file or of a graph, whichever the command line names."""
     if path is not None:
         if uri is not None or call.flags.store is not None:
             raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Sizes, durations and times, as people write and read them."""
+"""Sizes, durations and times as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800
 
 
 def size_text(size: int) -> str:
-    """A number of bytes with three digits or so."""
+    """A number of bytes, rounded to about three digits, with its unit."""
     value = float(size)
     for unit in _UNITS:
         if value < 1024 or unit == _UNITS[-1]:

@@ -10,11 +10,10 @@ import typer
 import omnigraph
 from omnigraph import Analysis
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import MasterOption, UriArgument
+from omnigraph.cli.arguments import MasterOption, MessageOption, UriArgument
 from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.output import CommandResult, columns
 from omnigraph.cli.progress import watcher
-from omnigraph.cli.write_options import MessageOption
 
 app = single("Run a graph algorithm.")
 
@@ -31,7 +30,7 @@ def analyze(
     ],
     uri: UriArgument = None,
     branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Which branch (main).")
+        str | None, typer.Option("--branch", metavar="NAME", help="The branch (default: main).")
     ] = None,
     at: Annotated[
         str | None, typer.Option("--at", metavar="TARGET", help="As of this commit, tag or time.")
@@ -47,7 +46,7 @@ def analyze(
     sources: Annotated[
         list[str] | None,
         typer.Option(
-            "--source", metavar="ID", help="distances: from here ([Type:]id). May be repeated."
+            "--source", metavar="ID", help="distances: a start node ([Type:]id). May be repeated."
         ),
     ] = None,
     direction: Annotated[
@@ -56,22 +55,24 @@ def analyze(
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option("--weight", metavar="PROPERTY", help="pagerank, distances: what edges weigh."),
+        typer.Option(
+            "--weight", metavar="PROPERTY", help="pagerank, distances: the weight of edges."
+        ),
     ] = None,
     damping: Annotated[
         float | None,
-        typer.Option("--damping", metavar="SHARE", help="pagerank: how often on along an edge."),
+        typer.Option("--damping", metavar="SHARE", help="pagerank: the damping factor."),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option("--tolerance", metavar="CHANGE", help="pagerank: the residual to stop at."),
+        typer.Option("--tolerance", metavar="CHANGE", help="pagerank: stop at this residual."),
     ] = None,
     sweeps_max: Annotated[
         int | None,
-        typer.Option("--sweeps", metavar="N", help="pagerank, communities: at most so many."),
+        typer.Option("--sweeps", metavar="N", help="pagerank, communities: the limit."),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=0, max=100, help="Show so many nodes.")
+        int, typer.Option("--limit", metavar="N", min=0, max=100, help="Show this many nodes.")
     ] = 10,
     to: Annotated[
         str | None,
@@ -130,7 +131,7 @@ def analyze(
 
 
 def _targets(write: list[str], found: Analysis) -> dict[str, str]:
-    """The property of each column; a name alone is for the first one."""
+    """The property of each column; a property without a column is for the first column."""
     targets = {}
     for text in write:
         column, equals, name = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""``omnigraph blob``: the bytes of a blob, and what is known about them."""
+"""``omnigraph blob``: the bytes of a blob, or its kind, size and tag."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omnigraph.errors import InvalidInput
 app = group("Read blobs.")
 
 Property = Annotated[str, typer.Argument(metavar="PROPERTY", help="The blob property.")]
-Branch = Annotated[str | None, typer.Option("--branch", metavar="NAME", help="Which branch.")]
+Branch = Annotated[str | None, typer.Option("--branch", metavar="NAME", help="The branch.")]
 Snapshot = Annotated[
     str | None, typer.Option("--snapshot", metavar="COMMIT", help="As of this commit.")
 ]

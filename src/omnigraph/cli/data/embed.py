@@ -1,4 +1,4 @@
-"""``omnigraph embed``: the vectors of ``@embed`` properties."""
+"""``omnigraph embed``: computes the vectors of ``@embed`` properties."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import typer
 
 import omnigraph
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument
+from omnigraph.cli.arguments import BranchOption, MasterOption, MessageOption, UriArgument
 from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.output import CommandResult, columns
 from omnigraph.cli.progress import watcher
-from omnigraph.cli.write_options import MessageOption
 
 app = single("Compute embeddings.")
 
@@ -28,7 +27,7 @@ def embed(
         typer.Option("--type", metavar="TYPE", help="Only this type. May be repeated."),
     ] = None,
     reembed_all: Annotated[
-        bool, typer.Option("--reembed-all", help="Make all vectors anew, not only some.")
+        bool, typer.Option("--reembed-all", help="Compute all vectors again.")
     ] = False,
     commit_every: Annotated[
         int | None,
@@ -36,7 +35,7 @@ def embed(
             "--commit-every",
             metavar="N",
             min=1,
-            help="One commit per so many nodes, not one for all.",
+            help="Make a commit after this many nodes, instead of one at the end.",
             show_default=False,
         ),
     ] = None,
@@ -46,15 +45,15 @@ def embed(
     rate: Annotated[
         float | None,
         typer.Option(
-            "--rate", metavar="N", help="At most so many requests per second.", show_default=False
+            "--rate", metavar="N", help="The most requests per second.", show_default=False
         ),
     ] = None,
     message: MessageOption = None,
     master: MasterOption = None,
 ) -> CommandResult:
-    """Make the vectors of @embed properties that are missing or whose text has changed.
+    """Compute the vectors of @embed properties that are missing or whose text has changed.
 
-    The provider is named by OMNIGRAPH_EMBED_PROVIDER; an interrupted run is resumed.
+    The provider is named by OMNIGRAPH_EMBED_PROVIDER. The next run resumes an interrupted one.
     """
     location = call.address(uri)
     call.echo(location)

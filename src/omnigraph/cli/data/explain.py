@@ -1,4 +1,4 @@
-"""``omnigraph explain``."""
+"""``omnigraph explain``: show the plan of a query."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def explain(
     call: Invocation,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        typer.Argument(metavar="NAME", help="The query, if there are several.", show_default=False),
     ] = None,
     query: QuerySourceOption = None,
     text: QueryTextOption = None,
     uri: Annotated[
         str | None,
-        typer.Option("--uri", metavar="URI", help="The graph whose schema counts."),
+        typer.Option("--uri", metavar="URI", help="The graph whose schema is used."),
     ] = None,
     schema: SchemaFileOption = None,
     branch: Annotated[
         str | None,
-        typer.Option("--branch", metavar="NAME", help="Which branch.", show_default=False),
+        typer.Option("--branch", metavar="NAME", help="The branch.", show_default=False),
     ] = None,
 ) -> CommandResult:
-    """Show the plan of a query; on a graph with estimates, access paths and their reasons.
+    """Show the plan of a query on a graph, with estimates, access paths and their reasons.
 
-    With a schema file instead of a graph: the logical plan, which is the same whatever the order of
-    the clauses. For measured times run ``query --analyze``.
+    With a schema file instead of a graph, show the logical plan, which does not depend on the order
+    of the clauses. For measured times run ``query --analyze``.
     """
     source, label = query_source(query, text)
     if schema is not None:

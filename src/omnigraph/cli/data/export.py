@@ -1,4 +1,4 @@
-"""``omnigraph export``."""
+"""``omnigraph export``: write a graph out as NDJSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def export(
     call: Invocation,
     uri: UriArgument = None,
     branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Which branch (main).")
+        str | None, typer.Option("--branch", metavar="NAME", help="The branch (default: main).")
     ] = None,
     at: Annotated[
         str | None, typer.Option("--at", metavar="COMMIT", help="As of this commit.")

@@ -1,4 +1,4 @@
-"""``omnigraph fmt``."""
+"""``omnigraph fmt``: format schema and query files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fmt(
         bool, typer.Option("--check", help="Change nothing; fail if a file would change.")
     ] = False,
 ) -> CommandResult:
-    """Rewrite files in the one layout. Comments stay, the meaning does not change."""
+    """Rewrite files in the standard layout. Comments and meaning do not change."""
     laid_out = {name: _laid_out(name) for name in files}  # all are read before any is written
     changed = [name for name, (before, after) in laid_out.items() if before != after]
     if not check:

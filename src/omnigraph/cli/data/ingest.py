@@ -13,7 +13,7 @@ from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.data.load import describe, open_for_load
 from omnigraph.cli.output import CommandResult
 
-app = single("Load data with the forgiving reader.")
+app = single("Load data with the lenient parser.")
 
 
 @command(app, data_verb("ingest"))

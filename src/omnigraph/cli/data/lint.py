@@ -1,4 +1,4 @@
-"""``omnigraph lint``."""
+"""``omnigraph lint``: check a file of queries against a schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``omnigraph load``."""
+"""``omnigraph load``: load data."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import typer
 import omnigraph
 from omnigraph import Graph, LoadMode, LoadResult
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import BranchOption, MasterOption, UriArgument
-from omnigraph.cli.commands import Invocation, command, single
-from omnigraph.cli.output import CommandResult, columns, say, warn
-from omnigraph.cli.progress import watcher
-from omnigraph.cli.write_options import (
+from omnigraph.cli.arguments import (
+    BranchOption,
     IdempotencyOption,
     IfCommitOption,
+    MasterOption,
     MessageOption,
     MetadataOption,
-    confirm,
+    UriArgument,
     pairs,
 )
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.confirmation import confirm
+from omnigraph.cli.output import CommandResult, columns, say, warn
+from omnigraph.cli.progress import watcher
 from omnigraph.errors import InvalidInput
 
 app = single("Load data.")
@@ -57,7 +59,7 @@ def load(
         typer.Option(
             "--column",
             metavar="COLUMN=PROPERTY",
-            help="What a column of a table is; empty to leave it out. May be repeated.",
+            help="The property of a column; empty to skip the column. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -83,14 +85,14 @@ def load(
         typer.Option(
             "--quarantine",
             metavar="FILE",
-            help="Where bad records go, with what is wrong with them (--on-error quarantine).",
+            help="A new file for invalid records and their errors (--on-error quarantine).",
             show_default=False,
         ),
     ] = None,
     on_error: Annotated[
         str,
         typer.Option(
-            "--on-error", metavar="WHAT", help="fail, or quarantine: set bad records aside."
+            "--on-error", metavar="WHAT", help="fail, or quarantine: set invalid records aside."
         ),
     ] = "fail",
     master: MasterOption = None,
@@ -143,7 +145,7 @@ def _quarantine(on_error: str, file: str | None) -> str | None:
 
 
 def open_for_load(call: Invocation, uri: str | None, mode: str, master: str | None = None) -> Graph:
-    """Check the mode, ask where it replaces data, and open the graph."""
+    """Check the mode, ask for confirmation if it replaces data, and open the graph."""
     if mode not in _MODES:
         raise InvalidInput(f"{mode!r} is not a mode", remedy=f"Use one of {', '.join(_MODES)}.")
     location = call.address(uri)
@@ -154,7 +156,7 @@ def open_for_load(call: Invocation, uri: str | None, mode: str, master: str | No
 
 
 def _warn_of_losses(result: LoadResult) -> None:
-    """A merge replaces whole entities and adds every edge without id: say what that did."""
+    """Warn of values that a merge has set to null, and of edges that it has added again."""
     if result.values_nulled:
         warn(
             f"{result.values_nulled} stored values became null, because the input does not give "
@@ -168,7 +170,7 @@ def _warn_of_losses(result: LoadResult) -> None:
 
 
 def describe(graph: Graph, result: LoadResult, seconds: float | None = None) -> CommandResult:
-    """What a load did, in both forms, and how long it took."""
+    """The result of a load: its counts, its commit and the time it took."""
     rows = [(name, str(count)) for name, count in sorted(result.nodes.items())]
     rows += [(name, str(count)) for name, count in sorted(result.edges.items())]
     commit = "nothing changed" if result.commit is None else f"commit {result.commit.commit_id}"

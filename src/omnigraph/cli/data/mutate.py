@@ -1,4 +1,4 @@
-"""``omnigraph mutate``."""
+"""``omnigraph mutate``: run a write query."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ import omnigraph
 from omnigraph.cli.addressing import data_verb
 from omnigraph.cli.arguments import (
     BranchOption,
-    QuerySourceOption,
-    QueryTextOption,
-    UriOption,
-    query_source,
-)
-from omnigraph.cli.commands import Invocation, command, single
-from omnigraph.cli.output import CommandResult
-from omnigraph.cli.write_options import (
     IdempotencyOption,
     IfCommitOption,
     MessageOption,
     MetadataOption,
     ParamsFileOption,
     ParamsOption,
+    QuerySourceOption,
+    QueryTextOption,
+    UriOption,
     pairs,
     parameters,
+    query_source,
 )
+from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.output import CommandResult
 
 app = single("Run a write query.")
 
@@ -36,7 +34,7 @@ def mutate(
     call: Invocation,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        typer.Argument(metavar="NAME", help="The query, if there are several.", show_default=False),
     ] = None,
     uri: UriOption = None,
     query: QuerySourceOption = None,

@@ -1,4 +1,4 @@
-"""``omnigraph query``."""
+"""``omnigraph query``: run a read query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.lang.query import read_parameters
 from omnigraph.model.integers import whole_number
 
-ANALYZE_HELP = "Show what every step did instead of the rows; so does --profile without a name."
+ANALYZE_HELP = "Show the measured steps instead of the rows; so does --profile without a name."
 
 app = single("Run a read query.")
 
@@ -39,7 +39,7 @@ def query(
     call: Invocation,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Which query of the text.", show_default=False),
+        typer.Argument(metavar="NAME", help="The query, if there are several.", show_default=False),
     ] = None,
     uri: UriOption = None,
     file: QuerySourceOption = None,
@@ -50,7 +50,7 @@ def query(
     params_file: Annotated[
         str | None, _option("--params-file", "FILE", "A file with the parameters.")
     ] = None,
-    branch: Annotated[str | None, _option("--branch", "NAME", "Which branch.")] = None,
+    branch: Annotated[str | None, _option("--branch", "NAME", "The branch.")] = None,
     snapshot: Annotated[
         str | None, _option("--snapshot", "COMMIT", "Read the state that a commit made.")
     ] = None,
@@ -59,14 +59,14 @@ def query(
     ] = None,
     nearest: Annotated[
         str | None,
-        _option("--nearest", "HOW", "exact, or indexed: quicker, but some may be missed."),
+        _option("--nearest", "HOW", "exact, or indexed: faster, but may miss rows."),
     ] = None,
     analyze: Annotated[bool, typer.Option("--analyze", help=ANALYZE_HELP)] = False,
     timeout_ms: Annotated[
-        str | None, _option("--timeout-ms", "MS", "Give the query up after so long.")
+        str | None, _option("--timeout-ms", "MS", "The time limit of the query.")
     ] = None,
     rows_max: Annotated[
-        str | None, _option("--max-rows", "N", "Refuse an answer with more rows.")
+        str | None, _option("--max-rows", "N", "Fail if the result has more rows.")
     ] = None,
 ) -> CommandResult:
     """Run one read query and print its rows."""
@@ -92,7 +92,7 @@ def query(
     if call.flags.json:
         return CommandResult(found.to_json(), [])
     lines = render(found, chosen)
-    if chosen == "csv":  # for keeping: values as they are
+    if chosen == "csv":  # values are not escaped for a terminal
         return CommandResult(None, [], stream=(f"{line}\n".encode() for line in lines))
     return CommandResult(None, lines)
 

@@ -1,4 +1,4 @@
-"""``omnigraph spark``: the warm server of this machine."""
+"""``omnigraph spark``: the warm Spark server of this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def start(
     call: Invocation,
     idle: Annotated[
         float,
-        typer.Option("--idle", metavar="MINUTES", min=0.01, help="End after so long without work."),
+        typer.Option(
+            "--idle", metavar="MINUTES", min=0.01, help="End after this time without work."
+        ),
     ] = 30.0,
 ) -> CommandResult:
     """Start Spark on this machine; bulk commands use it while it runs."""

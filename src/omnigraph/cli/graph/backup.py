@@ -1,4 +1,4 @@
-"""``omnigraph backup``."""
+"""``omnigraph backup``: back a graph up, incrementally."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ app = single("Back a graph up, incrementally.")
 
 @command(app, direct_verb("backup", store=True))
 def backup(call: Invocation, target: TargetArgument, uri: UriOption = None) -> CommandResult:
-    """Begin a backup in an empty place, or update an earlier one.
+    """Create a backup at an empty location, or update an earlier one.
 
     A backup holds all branches with their history and is a graph itself: to restore it, clone it
-    to where the graph was. Writers and readers go on meanwhile.
+    to the location of the graph. Writers and readers are not blocked.
     """
     location = call.address(uri)
     report = omnigraph.open(

@@ -1,4 +1,4 @@
-"""``omnigraph clone``."""
+"""``omnigraph clone``: copy a graph or a backup to an empty location."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.copy_report import TargetArgument, copied
 from omnigraph.cli.output import CommandResult
 
-app = single("Copy a graph or a backup to an empty place.")
+app = single("Copy a graph or a backup to an empty location.")
 
 
 @command(app, direct_verb("clone", store=True))

@@ -1,4 +1,4 @@
-"""``omnigraph init``."""
+"""``omnigraph init``: create a graph."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def init(
         bool,
         typer.Option(
             "--force",
-            help="Changes nothing: what an unfinished init left is never in the way.",
+            help="Has no effect: files of an unfinished init never prevent a new one.",
         ),
     ] = False,
 ) -> CommandResult:
     """Create an empty graph with the given schema.
 
-    A place that already holds a graph is refused, with or without --force.
+    A location that already holds a graph is refused, with or without --force.
     """
     location = call.address(uri)
     text = read_text(Path(schema), "schema")
@@ -49,5 +49,5 @@ def _create(call: Invocation, uri: str, text: str, name: str) -> Graph:
     try:
         return omnigraph.init(uri, text, settings=call.settings)
     except SourceError as error:
-        # The engine was given a text; here it has a name, and messages should use it.
+        # The handle knows only the text: add the name of the file to the error.
         raise SourceError(Source(name, text), error.diagnostics, error.omitted) from None

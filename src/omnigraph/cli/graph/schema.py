@@ -10,18 +10,21 @@ import typer
 
 import omnigraph
 from omnigraph.cli.addressing import data_verb, direct_verb
-from omnigraph.cli.arguments import BranchOption, UriArgument, read_text, several
-from omnigraph.cli.commands import Invocation, command, group
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult
-from omnigraph.cli.source_files import read_schema
-from omnigraph.cli.write_options import (
+from omnigraph.cli.arguments import (
+    BranchOption,
     IdempotencyOption,
     IfCommitOption,
     MessageOption,
     MetadataOption,
-    confirm,
+    UriArgument,
     pairs,
+    read_text,
+    several,
 )
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.confirmation import confirm
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult
+from omnigraph.cli.source_files import read_schema
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import SchemaPlan, SchemaStep, plan_schema
 
@@ -31,14 +34,14 @@ WantedOption = Annotated[
     str, typer.Option("--schema", metavar="FILE", help="The new schema (.pg).")
 ]
 DataLossOption = Annotated[
-    bool, typer.Option("--allow-data-loss", help="Drop for good what is dropped.")
+    bool, typer.Option("--allow-data-loss", help="Remove the data of drops permanently.")
 ]
 BackfillOption = Annotated[
     list[str] | None,
     several(
         "--backfill",
         "TYPE.PROPERTY=JSON",
-        "The value of a new property for what exists already.",
+        "The value of a new property for existing entities.",
     ),
 ]
 ComputeOption = Annotated[
@@ -46,12 +49,12 @@ ComputeOption = Annotated[
     several(
         "--compute",
         "TYPE.PROPERTY=EXPRESSION",
-        "A new property, for what exists already, made of other properties.",
+        "Compute a new property of existing entities from other properties.",
     ),
 ]
 UndropOption = Annotated[
     list[str] | None,
-    several("--undrop", "NAME", "Bring back a dropped type, or property as TYPE.PROPERTY."),
+    several("--undrop", "NAME", "Restore a dropped type, or property as TYPE.PROPERTY."),
 ]
 
 
@@ -188,7 +191,7 @@ def _line(step: SchemaStep) -> str:
 
 
 def _values(given: list[str] | None) -> dict[str, Any]:
-    """Values by property; a value that is not JSON is taken as a text."""
+    """Values by property; a value that is not JSON is a string."""
     found: dict[str, Any] = {}
     for place, text in pairs(given, "--backfill").items():
         try:

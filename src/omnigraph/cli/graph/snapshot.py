@@ -1,4 +1,4 @@
-"""``omnigraph snapshot``."""
+"""``omnigraph snapshot``: show the types of a branch and their table versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = single("Show the types of a branch and their table versions.")
 def snapshot(
     call: Invocation, uri: UriArgument = None, branch: BranchOption = "main"
 ) -> CommandResult:
-    """Show every type of a branch with its version and how many entities it has."""
+    """Show every type of a branch with its version and its number of entities."""
     graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     data = graph.snapshot(branch).to_json()
     return CommandResult(data, _lines(data))

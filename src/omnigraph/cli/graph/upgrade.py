@@ -1,4 +1,4 @@
-"""``omnigraph upgrade``."""
+"""``omnigraph upgrade``: bring a graph to the current format."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from omnigraph.errors import InvalidInput
 app = single("Bring a graph to the current format.")
 
 CheckOption = Annotated[
-    bool, typer.Option("--check", help="Show what would be done; the default. Changes nothing.")
+    bool, typer.Option("--check", help="Show the pending migrations (the default).")
 ]
-ApplyOption = Annotated[bool, typer.Option("--apply", help="Do it, on every branch.")]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Migrate every branch.")]
 
 
 @command(app, direct_verb("upgrade", store=True))
@@ -39,7 +39,7 @@ def upgrade(
         )
     location = call.address(uri)
     call.echo(location)
-    # Looked at before it is opened for writing: that takes the steps of main by itself.
+    # Read first: opening for writing already runs the migrations of main.
     report = omnigraph.open(
         location.uri, read_only=True, settings=call.settings
     ).maintenance.upgrade()

@@ -1,4 +1,4 @@
-"""``omnigraph version``."""
+"""``omnigraph version``: print the version of the program and of its format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``omnigraph cleanup``."""
+"""``omnigraph cleanup``: remove old history and abandoned files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import omnigraph
 from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import UriArgument
 from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.confirmation import confirm as ask
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, columns
 from omnigraph.cli.units import seconds, size_text
-from omnigraph.cli.write_options import confirm as ask
 
 app = single("Remove old history and abandoned files.")
 
@@ -24,7 +24,7 @@ KeepOption = Annotated[
 ]
 OlderThanOption = Annotated[
     str | None,
-    typer.Option("--older-than", metavar="D", help="Keep what is younger: 90s, 15m, 12h, 7d, 2w."),
+    typer.Option("--older-than", metavar="D", help="Keep younger commits: 90s, 15m, 12h, 7d, 2w."),
 ]
 ConfirmOption = Annotated[
     bool, typer.Option("--confirm", help="Remove it; without this flag it is a dry run.")

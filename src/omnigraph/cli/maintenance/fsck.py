@@ -1,4 +1,4 @@
-"""``omnigraph fsck``."""
+"""``omnigraph fsck``: check a graph for damage."""
 
 from __future__ import annotations
 

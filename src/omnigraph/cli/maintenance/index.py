@@ -1,4 +1,4 @@
-"""``omnigraph index``."""
+"""``omnigraph index``: list, build and drop the indexes of a graph."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def list_indexes(
 def status(
     call: Invocation, uri: UriArgument = None, branch: BranchOption = "main"
 ) -> CommandResult:
-    """Show how much of its type each index covers, in how many parts, and its size."""
+    """Show the coverage, the number of parts and the size of each index."""
     location = call.address(uri)
     found = omnigraph.open(
         location.uri, read_only=True, settings=call.settings
@@ -78,7 +78,7 @@ def build(
     ] = "auto",
     master: MasterOption = None,
 ) -> CommandResult:
-    """Build every index that is missing or behind. Results do not change; queries get faster."""
+    """Build every index that is missing or stale. Queries get faster; results do not change."""
     location = call.address(uri)
     call.echo(location)
     settings = call.settings.with_master(master)
@@ -97,7 +97,7 @@ def drop(
     uri: UriOption = None,
     branch: BranchOption = "main",
 ) -> CommandResult:
-    """Drop the stored indexes of a type. The next build makes those anew that are declared."""
+    """Drop the stored indexes of a type. The next build makes the declared ones again."""
     location = call.address(uri)
     call.echo(location)
     key = type_key(entity, type_name)

@@ -1,4 +1,4 @@
-"""``omnigraph optimize``."""
+"""``omnigraph optimize``: compact small files and update indexes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def optimize(
         str, typer.Option("--engine", metavar="ENGINE", help="local, or spark for large tables.")
     ] = "local",
 ) -> CommandResult:
-    """Compact small files and update indexes. Writers and readers go on meanwhile.
+    """Compact small files and update indexes. Writers and readers are not blocked.
 
-    Nothing is added to the history, and nothing is removed from it.
+    The history does not change.
     """
     location = call.address(uri)
     call.echo(location)

@@ -1,4 +1,4 @@
-"""``omnigraph purge``."""
+"""``omnigraph purge``: remove an entity from every branch and from all history."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import omnigraph
 from omnigraph.cli.addressing import direct_verb
 from omnigraph.cli.arguments import EntityArgument, IdArgument, TypeArgument, UriArgument, type_key
 from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.confirmation import confirm as ask
 from omnigraph.cli.output import CommandResult, columns
 from omnigraph.cli.units import size_text
-from omnigraph.cli.write_options import confirm as ask
 
 app = single("Remove an entity from every branch and from all history.")
 
@@ -32,8 +32,8 @@ def purge(
 ) -> CommandResult:
     """Remove a node with all its edges, or an edge, from every branch, tag and older state.
 
-    Older states stay readable, without it. Copies that it cannot reach are listed. Without
-    --confirm nothing is removed.
+    Older states stay readable, without the entity. Copies that a purge cannot reach are listed.
+    Without --confirm nothing is removed.
     """
     kind = type_key(entity, type_name).partition(":")[0]
     location = call.address(uri)

@@ -1,4 +1,4 @@
-"""``omnigraph recover``."""
+"""``omnigraph recover``: resolve unfinished writes of dead processes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def recover(
 ) -> CommandResult:
     """Resolve unfinished writes on every branch. The next write to a branch does the same.
 
-    Branches of a graph that was moved or copied are made to refer to its own files.
+    In a graph that was moved or copied, it makes the branches refer to the graph's own files.
     """
     location = call.address(uri)
     call.echo(location)
-    graph = omnigraph.open(location.uri, settings=call.settings)  # resolves what can be resolved
+    graph = omnigraph.open(location.uri, settings=call.settings)  # runs recovery
     relocated = graph.maintenance.relocate()
     done = graph.maintenance.recover(set_aside=set_aside)
     resolved = [*graph.maintenance.recovered_at_open.resolved, *done.resolved]

@@ -1,4 +1,4 @@
-"""``omnigraph repair``."""
+"""``omnigraph repair``: repair tables that another program changed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, columns
 app = single("Repair tables that another program changed.")
 
 ConfirmOption = Annotated[
-    bool, typer.Option("--confirm", help="Take over maintenance that changed no row.")
+    bool, typer.Option("--confirm", help="Publish maintenance that changed no row.")
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="With --confirm: take over everything else, too.")
+    bool, typer.Option("--force", help="With --confirm: publish all other changes, too.")
 ]
 RestoreOption = Annotated[
-    bool, typer.Option("--restore", help="With --confirm: bring the published rows back instead.")
+    bool, typer.Option("--restore", help="With --confirm: restore the published rows instead.")
 ]
 
 
@@ -36,7 +36,7 @@ def repair(
 ) -> CommandResult:
     """List the types that another program changed; --confirm repairs them.
 
-    Exits with 1 when a type was left as it is although --confirm was given.
+    Exits with 1 if --confirm was given and a type could not be repaired.
     """
     location = call.address(uri)
     call.echo(location)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,45 +11,24 @@ import typer
 import omnigraph
 from omnigraph import MergeConflict, MergeResult
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import MasterOption, UriOption, read_text
-from omnigraph.cli.commands import Invocation, command, group
-from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, warn
-from omnigraph.cli.versions.diff import change_lines
-from omnigraph.cli.write_options import (
+from omnigraph.cli.arguments import (
     IdempotencyOption,
     IfCommitOption,
+    MasterOption,
     MessageOption,
     MetadataOption,
-    confirm,
+    UriOption,
     pairs,
 )
-from omnigraph.merge.resolutions import read_resolutions
+from omnigraph.cli.commands import Invocation, command, group
+from omnigraph.cli.confirmation import confirm
+from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult, warn
+from omnigraph.cli.versions.diff import change_lines
+from omnigraph.cli.versions.options import LevelOption, ResolveOption, StrategyOption, decisions
 
 app = group("Create, list, merge and delete branches.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")]
-LevelOption = Annotated[
-    str, typer.Option("--level", metavar="LEVEL", help="Merge by property or by entity.")
-]
-StrategyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--strategy",
-        metavar="[TYPE=]SIDE",
-        help="Where both sides changed something: ours or theirs. For all types, or for one. "
-        "May be repeated.",
-        show_default=False,
-    ),
-]
-ResolveOption = Annotated[
-    str | None,
-    typer.Option(
-        "--resolve",
-        metavar="FILE",
-        help="Decisions about single entities, as JSON.",
-        show_default=False,
-    ),
-]
 
 
 @command(app, data_verb("branch create"))
@@ -62,7 +40,7 @@ def create(
         str, typer.Option("--from", metavar="REF", help="A branch, a commit or a tag to fork.")
     ] = "main",
 ) -> CommandResult:
-    """Create a branch at another one, or at an older commit. Nothing is copied."""
+    """Create a branch at the head of another one, or at an older commit. Nothing is copied."""
     location = call.address(uri)
     call.echo(location)
     graph = omnigraph.open(location.uri, settings=call.settings)
@@ -85,7 +63,7 @@ def delete(
     name: NameArgument,
     uri: UriOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even if it has commits that no other branch has.")
+        bool, typer.Option("--force", help="Delete it even with unmerged commits.")
     ] = False,
 ) -> CommandResult:
     """Delete a branch. Refused while it has commits that were not merged, unless forced."""
@@ -104,7 +82,7 @@ def protect(
     name: NameArgument,
     uri: UriOption = None,
     merges_only: Annotated[
-        bool, typer.Option("--merges-only", help="Let nothing but merges write to it.")
+        bool, typer.Option("--merges-only", help="Allow no other writes than merges.")
     ] = False,
     off: Annotated[bool, typer.Option("--off", help="Lift the protection.")] = False,
 ) -> CommandResult:
@@ -141,7 +119,7 @@ def merge(
         typer.Option(
             "--engine",
             metavar="ENGINE",
-            help="auto (by what the source has touched), spark or local.",
+            help="auto (by the size of the merge), spark or local.",
             show_default=False,
         ),
     ] = None,
@@ -174,21 +152,6 @@ def merge(
         warn(f"branch {source} was not deleted: {result.branch_delete_error}")
     code = EXIT_FAILURE if result.conflicts else EXIT_OK
     return CommandResult(result.to_json(call.actor), _lines(result), code)
-
-
-def decisions(level: str, strategy: list[str] | None, resolve: str | None) -> Any:
-    """The conflict flags (--level, --strategy, --resolve) as arguments of the handle."""
-    overall, by_type = None, {}
-    for given in strategy or []:
-        name, equals, side = given.rpartition("=")
-        if equals:
-            by_type[name] = side
-        else:
-            overall = given
-    found: dict[str, Any] = {"level": level, "strategy": overall, "by_type": by_type}
-    if resolve is not None:
-        found["resolutions"] = read_resolutions(read_text(Path(resolve), "file of resolutions"))
-    return found
 
 
 def _conflict_lines(conflict: MergeConflict) -> list[str]:

@@ -1,6 +1,6 @@
-"""Blocks of changes on their way out: lines for people, one JSON object for programs.
+"""Prints the change feed: as lines for people, as one JSON object for programs.
 
-Owns how pages become one stream: a commit whose changes came on several pages is one block again.
+Joins pages to one stream: a commit whose changes are on several pages is printed as one block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def headline(commit: Commit) -> str:
 
 
 def block_text(block: ChangeBlock, *, continued: bool = False) -> bytes:
-    """A block as lines; the headline stands once."""
+    """A block as lines; a continued block has no headline."""
     lines = [] if continued else [headline(block.commit)]
     lines += [f"  {line}" for change in block.changes for line in change_lines(change)]
     return encoded_lines(lines)

@@ -18,21 +18,21 @@ from omnigraph.cli.arguments import BranchOption, UriOption
 from omnigraph.cli.commands import Invocation, command, group
 from omnigraph.cli.output import CommandResult
 from omnigraph.cli.versions.change_blocks import json_array, texts, trailer
-from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
+from omnigraph.cli.versions.options import KindOption, OpOption, TypeOption
 from omnigraph.errors import InvalidInput, PermissionDenied
 
 app = group("Read the change feed of a branch.")
 
 CursorOption = Annotated[
     str | None,
-    typer.Option("--cursor", metavar="CURSOR", help="Go on from a cursor.", show_default=False),
+    typer.Option("--cursor", metavar="CURSOR", help="Continue from a cursor.", show_default=False),
 ]
 StartOption = Annotated[
     str | None,
     typer.Option(
         "--start",
         metavar="PLACE",
-        help="Where to begin: now, beginning or after:COMMIT.",
+        help="The first position: now, beginning or after:COMMIT.",
         show_default=False,
     ),
 ]
@@ -97,7 +97,7 @@ def follow(
     cursor: CursorOption = None,
     start: StartOption = None,
     interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", help="How often to look.")
+        float, typer.Option("--interval", metavar="SECONDS", help="The time between two polls.")
     ] = 1.0,
     kinds: KindOption = None,
     types: TypeOption = None,
@@ -118,7 +118,7 @@ def follow(
 
 
 def _followed(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
-    """Each page as soon as it is there; where it stopped is said at the end, on stderr."""
+    """Each page as soon as it is read; prints the last cursor on stderr at the end."""
     cursor = None
     try:
         for page in pages:
@@ -136,7 +136,7 @@ def _followed(pages: Iterable[FeedPage], *, as_json: bool) -> Iterator[bytes]:
 @command(app, data_verb("changes baseline", actor=False))
 def baseline(
     call: Invocation,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
     uri: UriOption = None,
     branch: BranchOption = "main",
     kinds: KindOption = None,
@@ -145,7 +145,7 @@ def baseline(
 ) -> CommandResult:
     """Write the state of a branch to a file, and print the cursor that follows it.
 
-    The file appears complete or not at all.
+    The file is written completely or not at all.
     """
     graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     chunks = graph.history.baseline(branch, kinds=kinds or (), types=types or (), ops=ops or ())
@@ -159,7 +159,7 @@ def baseline(
 
 
 def _write_whole(out: Path, chunks: Iterable[bytes]) -> bytes:
-    """Write a file by way of a temporary one; return its last chunk. One writer at a time."""
+    """Write a file through a temporary one; return its last chunk. Only one writer at a time."""
     temporary = out.with_name(f"{out.name}.part")
     lock = out.with_name(f"{out.name}.lock")
     try:

@@ -1,15 +1,20 @@
-"""``omnigraph cherry-pick``."""
+"""``omnigraph cherry-pick``: repeat a commit on another branch."""
 
 from __future__ import annotations
 
 import omnigraph
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.arguments import BranchOption, IfCommitOption, MessageOption, UriOption
 from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.output import CommandResult
-from omnigraph.cli.versions.branch import LevelOption, ResolveOption, StrategyOption, decisions
-from omnigraph.cli.versions.undo import CommitArgument, undone
-from omnigraph.cli.write_options import IfCommitOption, MessageOption
+from omnigraph.cli.versions.options import (
+    CommitArgument,
+    LevelOption,
+    ResolveOption,
+    StrategyOption,
+    decisions,
+)
+from omnigraph.cli.versions.undo import undone
 
 app = single("Repeat a commit on another branch.")
 

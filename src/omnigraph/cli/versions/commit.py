@@ -1,4 +1,4 @@
-"""``omnigraph commit``: list the commits of a branch, show one, show what it changed."""
+"""``omnigraph commit``: list the commits of a branch, show one, show its changes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from omnigraph.cli.row_formats import cell
 from omnigraph.cli.units import shown_time
 from omnigraph.cli.versions.change_blocks import block_text, json_array, texts
 from omnigraph.cli.versions.dag import draw
-from omnigraph.cli.versions.diff import KindOption, OpOption, TypeOption
+from omnigraph.cli.versions.options import KindOption, OpOption, TypeOption
 from omnigraph.errors import InvalidInput
 
 app = group("List and show commits.")
 
 _FIELDS: dict[str, Callable[[Commit], tuple[str | None, ...]]] = {
-    # The process that finished a write of a dead process counts as an actor, too.
+    # A commit that recovery has published also matches the actor that ran the recovery.
     "actor": lambda commit: (commit.actor, commit.recovered_by),
     "branch": lambda commit: (commit.branch,),
     "kind": lambda commit: (commit.kind,),
@@ -35,7 +35,7 @@ _METADATA = "metadata."
 
 KIND_WIDTH: Final = 8
 ACTOR_WIDTH: Final = 12
-"""Lines are printed as they come, so columns cannot wait for the widest cell."""
+"""Fixed widths of the columns: lines are printed before the widest cell is known."""
 
 
 def _text(flag: str, metavar: str, help: str) -> Any:
@@ -47,12 +47,12 @@ def list_commits(
     call: Invocation,
     uri: UriArgument = None,
     branch: BranchOption = "main",
-    by: Annotated[str | None, _text("--actor", "ACTOR", "Only those made by ACTOR.")] = None,
-    since: Annotated[str | None, _text("--since", "TIME", "Only from TIME on.")] = None,
-    until: Annotated[str | None, _text("--until", "TIME", "Only before TIME.")] = None,
+    by: Annotated[str | None, _text("--actor", "ACTOR", "Only commits of ACTOR.")] = None,
+    since: Annotated[str | None, _text("--since", "TIME", "Only commits since TIME.")] = None,
+    until: Annotated[str | None, _text("--until", "TIME", "Only commits before TIME.")] = None,
     types: TypeOption = None,
     message: Annotated[
-        str | None, _text("--message", "TEXT", "Only those with TEXT in their message.")
+        str | None, _text("--message", "TEXT", "Only commits whose message contains TEXT.")
     ] = None,
     filters: Annotated[
         list[str] | None,
@@ -66,16 +66,18 @@ def list_commits(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", min=1, help="At most this many.", show_default=False),
+        typer.Option(
+            "--limit", metavar="N", min=1, help="The most commits to list.", show_default=False
+        ),
     ] = None,
     after: Annotated[
-        str | None, _text("--after", "COMMIT", "Go on after the last commit of a page.")
+        str | None, _text("--after", "COMMIT", "Continue after the last commit of a page.")
     ] = None,
     dag: Annotated[
         bool,
         typer.Option(
             "--dag",
-            help="Draw how commits descend, merged branches included; so does a bare --graph.",
+            help="Draw the commit graph with merged branches; so does --graph without a value.",
         ),
     ] = False,
 ) -> CommandResult:
@@ -102,7 +104,7 @@ def list_commits(
 
 
 def _tags(graph: omnigraph.Graph) -> dict[str, list[str]]:
-    """The names of commits that have some."""
+    """The names of tags, by the id of the tagged commit."""
     found: dict[str, list[str]] = {}
     for tag in graph.tags.list():
         found.setdefault(tag.commit_id, []).append(tag.name)
@@ -112,7 +114,7 @@ def _tags(graph: omnigraph.Graph) -> dict[str, list[str]]:
 def _streamed(
     commits: Iterable[Commit], tags: Mapping[str, list[str]], *, as_json: bool
 ) -> Iterator[bytes]:
-    """As they are read: a line each, or one JSON object."""
+    """Commits as they are read: one line each, or one JSON object for all."""
     if not as_json:
         for commit in commits:
             yield encoded_lines([_line(commit, tags)])
@@ -150,7 +152,7 @@ def show(
     commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit's id.")],
     uri: UriOption = None,
 ) -> CommandResult:
-    """Show one commit, from whichever branch has it."""
+    """Show one commit of any branch."""
     graph = omnigraph.open(call.address(uri).uri, read_only=True, settings=call.settings)
     commit = graph.history.commit(commit_id)
     shown = {

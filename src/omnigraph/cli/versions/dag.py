@@ -1,7 +1,7 @@
-"""Drawing how commits descend from each other, in plain characters.
+"""Draws the commit graph with ASCII characters.
 
-Each line of descent has a lane. A commit is a ``*`` in its lane; a merge opens a lane for its
-second parent (``\\``), and a lane ends (``/``) where it meets another one at their common commit.
+Each lineage has a column, called a lane. A commit is a ``*`` in its lane; a merge opens a lane for
+its second parent (``\\``), and a lane ends (``/``) where it joins another lane at a common commit.
 Commits come newest first, each before its parents.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 Lanes = list[str | None]
-"""The commit that each lane leads to; None where a lane is free."""
+"""The next commit of each lane; None for a free lane."""
 
 
 def draw(commits: Iterable[tuple[str, tuple[str, ...], str]]) -> Iterator[str]:
@@ -25,7 +25,7 @@ def draw(commits: Iterable[tuple[str, tuple[str, ...], str]]) -> Iterator[str]:
 
 
 def _lead_on(lanes: Lanes, at: int, parents: tuple[str, ...]) -> Iterator[str]:
-    """Lead the lane of a commit on to its parents, and draw what that takes."""
+    """Continue the lane of a commit at its parents; yields the lines that open or join lanes."""
     for parent in parents[1:]:
         known = parent in lanes
         to = lanes.index(parent) if known else _free(lanes, at + 1)
@@ -45,7 +45,7 @@ def _lead_on(lanes: Lanes, at: int, parents: tuple[str, ...]) -> Iterator[str]:
 
 
 def _free(lanes: Lanes, start: int) -> int:
-    """The first free lane from one on; a new one when all are taken."""
+    """The first free lane at or after ``start``; a new one if all are taken."""
     for at in range(start, len(lanes)):
         if lanes[at] is None:
             return at

@@ -1,4 +1,4 @@
-"""``omnigraph diff``."""
+"""``omnigraph diff``: show the difference between two states."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ import typer
 import omnigraph
 from omnigraph import Diff, EntityChange
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import PageTokenOption, UriOption, several
+from omnigraph.cli.arguments import PageTokenOption, UriOption
 from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.output import CommandResult, encoded_lines
+from omnigraph.cli.versions.options import KindOption, OpOption, TypeOption
 
 app = single("Show the difference between two states of a graph.")
 
 _MARKS = {"insert": "+", "update": "~", "delete": "-"}
 _TARGET = "A branch, a tag, a commit id, or a time."
-
-KindOption = Annotated[list[str] | None, several("--kind", "KIND", "Only node or edge.")]
-TypeOption = Annotated[list[str] | None, several("--type", "TYPE", "Only this type.")]
-OpOption = Annotated[list[str] | None, several("--op", "OP", "Only insert, update or delete.")]
 
 
 @command(app, data_verb("diff", actor=False))
@@ -67,7 +64,7 @@ def _head(found: Diff) -> dict[str, Any]:
 
 
 def _streamed(found: Diff, *, as_json: bool) -> Iterator[bytes]:
-    """Everything as it is found: lines for people, one JSON object for programs."""
+    """Changes as they are found: lines for people, one JSON object for programs."""
     if not as_json:
         yield encoded_lines(map(str, found.schema))
         for change in found:
@@ -92,7 +89,7 @@ def _summary(found: Diff) -> list[str]:
 
 
 def change_lines(change: EntityChange) -> list[str]:
-    """One entity, and below it what changed in it."""
+    """One entity, followed by its changed properties."""
     head = f"{_MARKS[change.op]} {change.kind} {change.type_name} {change.id}"
     ends = change.endpoints
     if ends is not None:
@@ -103,7 +100,7 @@ def change_lines(change: EntityChange) -> list[str]:
 
 
 def image_lines(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[str]:
-    """What is not the same in two images, a line per property; of one image, all that it holds."""
+    """The properties that differ between two images, one per line; all properties of one image."""
     old, new = _flat(before), _flat(after)
     if before is None or after is None:
         return [f"    {name}: {_shown(value)}" for name, value in {**old, **new}.items()]

@@ -30,7 +30,7 @@ from omnigraph.errors import EntityNotFound
 app = single("Show every commit that changed an entity.")
 
 PAGE_EVENTS: Final = 100
-"""Events per page when only a token is given."""
+"""Events per page if only a token is given."""
 
 
 @command(app, data_verb("history", actor=False))
@@ -88,6 +88,6 @@ def _lines(event: EntityEvent) -> list[str]:
 
 
 def _merged_line(change: MergedChange) -> str:
-    """A commit of a merged branch that had a part in what the merge did."""
+    """A commit of a merged branch whose changes the merge brought."""
     did = " ".join([change.op or "write", *change.properties])
     return f"  merged {headline(change.commit)}: {did}"

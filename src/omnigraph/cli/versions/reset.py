@@ -1,14 +1,15 @@
-"""``omnigraph reset``."""
+"""``omnigraph reset``: reset a branch to an older commit."""
 
 from __future__ import annotations
 
 import omnigraph
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.arguments import BranchOption, IfCommitOption, MessageOption, UriOption
 from omnigraph.cli.commands import Invocation, command, single
+from omnigraph.cli.confirmation import confirm
 from omnigraph.cli.output import CommandResult
-from omnigraph.cli.versions.undo import StateArgument, undone
-from omnigraph.cli.write_options import IfCommitOption, MessageOption, confirm
+from omnigraph.cli.versions.options import StateArgument
+from omnigraph.cli.versions.undo import undone
 
 app = single("Reset a branch to an older commit.")
 

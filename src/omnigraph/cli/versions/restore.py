@@ -1,4 +1,4 @@
-"""``omnigraph restore``."""
+"""``omnigraph restore``: restore entities from an older state."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import typer
 
 import omnigraph
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import BranchOption, UriOption
+from omnigraph.cli.arguments import BranchOption, IfCommitOption, MessageOption, UriOption
 from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.output import CommandResult
-from omnigraph.cli.versions.undo import StateArgument, undone
-from omnigraph.cli.write_options import IfCommitOption, MessageOption
+from omnigraph.cli.versions.options import StateArgument
+from omnigraph.cli.versions.undo import undone
 from omnigraph.errors import InvalidInput
 
 app = single("Restore entities from an older state.")

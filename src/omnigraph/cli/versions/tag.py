@@ -9,10 +9,9 @@ import typer
 
 import omnigraph
 from omnigraph.cli.addressing import data_verb
-from omnigraph.cli.arguments import UriOption
+from omnigraph.cli.arguments import MessageOption, UriOption
 from omnigraph.cli.commands import Invocation, command, group
 from omnigraph.cli.output import CommandResult, columns
-from omnigraph.cli.write_options import MessageOption
 
 app = group("Create, list and delete tags.")
 

@@ -1,18 +1,9 @@
-"""What the commands that undo or repeat something share."""
+"""The result of the commands that undo or repeat commits."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from omnigraph import Commit
 from omnigraph.cli.output import CommandResult
-
-CommitArgument = Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")]
-StateArgument = Annotated[
-    str, typer.Argument(metavar="REF", help="The older state: a commit, a tag or a time.")
-]
 
 
 def undone(made: Commit | None, done: str) -> CommandResult:
