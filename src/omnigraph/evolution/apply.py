@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from omnigraph.catalog.create import discard_tables
@@ -35,6 +35,7 @@ from omnigraph.lang.schema import (
 from omnigraph.lang.schema.change.plan import TYPE_CHANGE
 from omnigraph.lang.schema.parse.expression import parse_computed
 from omnigraph.model.ids import new_ulid
+from omnigraph.model.requests import SchemaRequest
 from omnigraph.model.types import PropertyType
 from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
 from omnigraph.prepare.entity_rows import accept_value
@@ -48,23 +49,6 @@ log = logging.getLogger("omnigraph.schema")
 
 ATTEMPTS_BEFORE_PAUSE: Final = 2
 """From this attempt on a schema change, slower than other writes, asks them to pause."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaChangeRequest:
-    """A schema text to apply, and how to apply it.
-
-    ``backfill`` gives existing entities a value of a new property (``Person.age``); ``compute``
-    computes it from their other properties (``first + " " + last``). ``undrop`` names types and
-    properties of the text that restore dropped ones.
-    """
-
-    text: str
-    name: str = "<schema>"
-    allow_data_loss: bool = False
-    backfill: Mapping[str, Any] = field(default_factory=dict)
-    compute: Mapping[str, str] = field(default_factory=dict)
-    undrop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +77,12 @@ class SchemaResult:
         return {**body, "steps": told["steps"] or [dict(step) for step in self.repeated_steps]}
 
 
-def plan_change(attempt: Attempt, change: SchemaChangeRequest) -> Planned:
+def plan_change(attempt: Attempt, change: SchemaRequest) -> Planned:
     """Plan a schema change on the snapshot of an attempt. Reads no rows."""
     before, snapshot = attempt.schema, attempt.snapshot
     revived = find_dropped(attempt.repository, attempt.state, before, change.undrop)
     accepted = accept_schema(
-        change.text, name=change.name, previous=revived.added_to(before), mint=new_ulid
+        change.schema, name=change.name, previous=revived.added_to(before), mint=new_ulid
     )
     after, filled = _filled(before, accepted, change)
     facts = PlanFacts(
@@ -116,7 +100,7 @@ def plan_change(attempt: Attempt, change: SchemaChangeRequest) -> Planned:
 class Evolution:
     """One application of a schema to a branch."""
 
-    def __init__(self, repository: Repository, change: SchemaChangeRequest, fill: Fill) -> None:
+    def __init__(self, repository: Repository, change: SchemaRequest, fill: Fill) -> None:
         self._repository = repository
         self._change = change
         self._fill = fill
@@ -126,7 +110,8 @@ class Evolution:
             outcome = committer.run(
                 replace(options, may_request_pause=True),
                 lambda attempt: self._prepare(attempt, options.info, pause),
-                digest=lambda: repr(self._change),
+                # The engine does not change the result.
+                digest=lambda: repr(replace(self._change, engine="auto")),
             )
         # None: an earlier request with the same idempotency key applied the change.
         plan = SchemaPlan(()) if outcome.detail is None else outcome.detail
@@ -200,12 +185,12 @@ def _rules(before: EntityType, after: EntityType, revived: Revived) -> EntityTyp
 
 
 def _filled(
-    before: AcceptedSchema, after: AcceptedSchema, change: SchemaChangeRequest
+    before: AcceptedSchema, after: AcceptedSchema, change: SchemaRequest
 ) -> tuple[AcceptedSchema, frozenset[str]]:
     """The schema with fill values for new properties, and the properties that have one."""
     known = {item.property_id for t in before.types() for item in t.properties.values()}
     filled = set()
-    for place, value in change.backfill.items():
+    for place, value in (change.backfill or {}).items():
         owner, item = _named(after, place)
         fill = accept_value(owner, item.name, value)
         if item.property_id in known:
@@ -214,7 +199,7 @@ def _filled(
             raise _nothing_new(place)
         after = _with_property(after, owner, replace(item, fill=fill))
         filled.add(f"{owner.key}.{item.name}")
-    for place, text in change.compute.items():
+    for place, text in (change.compute or {}).items():
         owner, item = _named(after, place)
         if item.property_id in known and item.computed is not None:
             continue

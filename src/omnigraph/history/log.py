@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.catalog.branches.concurrent_deletion import skip_if_deleted
@@ -21,48 +20,16 @@ from omnigraph.catalog.rows import Commit
 from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import CommitNotFound, InvalidInput
 from omnigraph.history.filters import require_known_types
+from omnigraph.model.requests import CommitFilter
 from omnigraph.snapshots.diff import DiffFilter
 
 NEIGHBOURS: Final = 64
 """The number of commits that are read ahead: ancestors are requested next."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogFilter:
-    """Selects commits. All given conditions must hold."""
-
-    actor: str | None = None
-    since: str | None = None
-    until: str | None = None
-    """Times in ISO 8601; ``since`` is included, ``until`` is not."""
-    types: frozenset[str] = frozenset()
-    """Type names; the commit must have written to one of them."""
-    message: str | None = None
-    """A substring of the message, ignoring case."""
-    where: Callable[[Commit], bool] | None = None
-
-    def conditions(self) -> list[Callable[[Commit], bool]]:
-        found: list[Callable[[Commit], bool]] = []
-        if self.actor is not None:
-            # The actor that recovered an unfinished write counts as well.
-            found.append(lambda commit: self.actor in (commit.actor, commit.recovered_by))
-        if self.since is not None:
-            since = _time(self.since)
-            found.append(lambda commit: commit.created_at_us >= since)
-        if self.until is not None:
-            until = _time(self.until)
-            found.append(lambda commit: commit.created_at_us < until)
-        if self.message is not None:
-            part = self.message.casefold()
-            found.append(lambda commit: part in (commit.message or "").casefold())
-        if self.where is not None:
-            found.append(self.where)
-        return found
-
-
 def log(
     state: ManifestState,
-    filter: LogFilter,
+    filter: CommitFilter,
     after: str | None = None,
 ) -> Iterator[Commit]:
     """The commits of a branch that match the filter, newest first.
@@ -77,12 +44,29 @@ def log(
                 f"this branch has no commit {after!r}", details={"commit_id": after}
             )
         end = timeline.positions[after]
-    require_known_types(state, DiffFilter(types=filter.types))
+    names = frozenset(filter.types)
+    require_known_types(state, DiffFilter(types=names))
     positions = range(end)[::-1]
-    chosen = list(positions) if not filter.types else _touching(timeline, filter.types, positions)
-    conditions = filter.conditions()
+    chosen = list(positions) if not names else _touching(timeline, names, positions)
+    conditions = list(_conditions(filter))
     found = timeline.iterate_commits(chosen)
     return (commit for commit in found if all(holds(commit) for holds in conditions))
+
+
+def _conditions(filter: CommitFilter) -> Iterator[Callable[[Commit], bool]]:
+    """The conditions of a filter, except that on types."""
+    if filter.actor is not None:
+        # A commit that recovery has published also matches the actor that ran the recovery.
+        yield lambda commit: filter.actor in (commit.actor, commit.recovered_by)
+    if filter.since is not None:
+        since = _time(filter.since)
+        yield lambda commit: commit.created_at_us >= since
+    if filter.until is not None:
+        until = _time(filter.until)
+        yield lambda commit: commit.created_at_us < until
+    if filter.message is not None:
+        part = filter.message.casefold()
+        yield lambda commit: part in (commit.message or "").casefold()
 
 
 def _touching(timeline: Timeline, names: frozenset[str], positions: range) -> list[int]:

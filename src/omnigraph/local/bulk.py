@@ -13,12 +13,13 @@ from omnigraph.bulk.tasks import InProcessTasks, Tasks
 from omnigraph.catalog.rows import MAIN, Commit
 from omnigraph.embed.configured import configured_provider
 from omnigraph.errors import InvalidInput
-from omnigraph.history.log import LogFilter, log
+from omnigraph.history.log import log
 from omnigraph.ingest.load import LoadMode, LoadResult, LoadSpec, Progress
 from omnigraph.local.context import GraphContext, write_options
 from omnigraph.local.writes import LocalWrites
 from omnigraph.model.requests import (
     AnalysisRequest,
+    CommitFilter,
     CommitOptions,
     EmbedRequest,
     ExportRequest,
@@ -159,7 +160,7 @@ class LocalBulk:
 
         with self._context.reading(branch) as found:
             state = self._repository.manifest(found).current()
-            return next(iter(log(state, LogFilter(where=is_run))), None)
+            return next((commit for commit in log(state, CommitFilter()) if is_run(commit)), None)
 
     def assign(
         self,

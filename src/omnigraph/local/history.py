@@ -19,7 +19,7 @@ from omnigraph.history.feed import (
     FeedPage,
     commit_changes,
 )
-from omnigraph.history.log import LogFilter, log, reachable
+from omnigraph.history.log import log, reachable
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.local.context import GraphContext
 from omnigraph.model.requests import ChangeFilter, CommitFilter, FeedPosition, PageSize
@@ -35,11 +35,8 @@ class LocalHistory:
         self._reader = context.reader
 
     def log(self, branch: str, filter: CommitFilter, after: str | None) -> Iterator[Commit]:
-        chosen = LogFilter(
-            filter.actor, filter.since, filter.until, frozenset(filter.types), filter.message
-        )
         with self._context.reading(branch) as found:
-            commits = log(self._repository.manifest(found).current(), chosen, after)
+            commits = log(self._repository.manifest(found).current(), filter, after)
         return deletion_checked_items(self._repository, found, commits)
 
     def ancestry(self, branch: str) -> Iterator[tuple[Commit, tuple[str, ...]]]:

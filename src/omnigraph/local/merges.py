@@ -13,8 +13,9 @@ from omnigraph.local.branches import LocalBranches
 from omnigraph.local.context import GraphContext, write_options
 from omnigraph.merge.engine import ChooseEngine
 from omnigraph.merge.merge import Merge, MergeOptions, MergeResult
+from omnigraph.merge.reset import reset
 from omnigraph.merge.three_way import MergeLevel, MergeStrategy
-from omnigraph.merge.undo import Undo, UndoResult, reset
+from omnigraph.merge.undo import Undo, UndoResult
 from omnigraph.model.requests import CommitOptions, MergeDecisions, MergeRequest, RestoreRequest
 from omnigraph.spark.engine_choice import merge_engine
 
@@ -91,7 +92,7 @@ class LocalMerges:
             write = write_options(
                 "reset", branch, commit, message=f"reset to {target}", facts={"resets_to": target}
             )
-            return reset(self._context.repository, self._context.transaction, target, write)
+            return reset(self._context.repository, self._context.committer(), target, write)
 
     def _undo(self) -> Undo:
         return Undo(self._context.repository, self._context.committer())

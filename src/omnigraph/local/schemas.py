@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.evolution.apply import Evolution, SchemaChangeRequest, SchemaResult, plan_change
+from omnigraph.evolution.apply import Evolution, SchemaResult, plan_change
 from omnigraph.evolution.stage import APPLY_KIND
 from omnigraph.lang.schema import SchemaPlan
 from omnigraph.local.context import GraphContext, write_options
@@ -17,27 +17,16 @@ class LocalSchemas:
         self._context = context
 
     def plan(self, request: SchemaRequest) -> SchemaPlan:
-        return plan_change(self._context.committer().attempt(request.branch), _change(request)).plan
+        return plan_change(self._context.committer().attempt(request.branch), request).plan
 
     def apply(self, request: SchemaRequest, commit: CommitOptions) -> SchemaResult:
         context = self._context
         with context.writing():
             options = write_options(APPLY_KIND, request.branch, commit)
             fill = column_filler(context.repository, request.engine)
-            evolution = Evolution(context.repository, _change(request), fill)
+            evolution = Evolution(context.repository, request, fill)
             try:
                 return evolution.run(context.committer(), options)
             finally:
                 if request.allow_data_loss:
                     context.reader.drop_caches()
-
-
-def _change(request: SchemaRequest) -> SchemaChangeRequest:
-    return SchemaChangeRequest(
-        request.schema,
-        request.name,
-        request.allow_data_loss,
-        dict(request.backfill or {}),
-        dict(request.compute or {}),
-        request.undrop,
-    )

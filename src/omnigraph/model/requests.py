@@ -137,7 +137,12 @@ class RestoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """A new schema, and how existing entities are migrated."""
+    """A new schema, and how existing entities are migrated.
+
+    ``backfill`` gives existing entities a value of a new property (``Person.age``); ``compute``
+    computes it from their other properties (``first + " " + last``). ``undrop`` names types and
+    properties of the new schema that get back the data that was dropped under their names.
+    """
 
     schema: str
     branch: str
@@ -183,8 +188,11 @@ class CommitFilter:
     actor: str | None = None
     since: str | None = None
     until: str | None = None
+    """Times in ISO 8601; ``since`` is included, ``until`` is not."""
     types: tuple[str, ...] = ()
+    """Type names; the commit must have written to one of them."""
     message: str | None = None
+    """A substring of the message, ignoring case."""
 
     def __post_init__(self) -> None:
         arguments.optional_text("actor", self.actor)

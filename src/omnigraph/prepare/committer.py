@@ -117,6 +117,24 @@ class Outcome(Generic[Detail]):
     repeated: bool = False
 
 
+def is_caused_by_head(conflict: Conflict, expected: str, head: str) -> bool:
+    """Whether a conflict came up because the branch has another head than the caller expects.
+
+    A write that another process took over may be the new head itself: that process resolves it.
+    """
+    return conflict.retryable and not isinstance(conflict, OwnershipLost) and head != expected
+
+
+def may_repeat(conflict: Conflict, *, repeatable: bool, head_has_moved: bool) -> bool:
+    """Whether a write may be prepared again after an optimistic conflict.
+
+    If the head has not moved, only maintenance has changed tables, and any write may be repeated;
+    except one that another process took over and resolves.
+    """
+    only_maintenance = not head_has_moved and not isinstance(conflict, OwnershipLost)
+    return conflict.retryable and (repeatable or only_maintenance)
+
+
 Prepare = Callable[[Attempt], Prepared[Detail]]
 """Prepares a write on the snapshot of an attempt."""
 
@@ -191,8 +209,9 @@ class Committer:
                     prepared = prepare(attempt)
                     return self._commit(options, attempt, prepared, key)
                 except PreconditionFailed as failed:
-                    expected, actual = failed.expected, failed.actual
-                    raise PreconditionFailed(expected, actual, options.branch) from None
+                    raise PreconditionFailed(
+                        failed.expected, failed.actual, options.branch
+                    ) from None
                 except KeyConflict:
                     raise
                 except Conflict as conflict:
@@ -200,16 +219,13 @@ class Committer:
                     before = self._repeated(now, key)
                     if before is not None:
                         return before
-                    # If the head is unchanged, only maintenance moved tables: retry any write.
-                    # A write that another process took over is resolved by that process.
-                    head, taken = now.snapshot.commit_id, isinstance(conflict, OwnershipLost)
-                    token = options.expected_head
-                    if token is not None and token != head and conflict.retryable and not taken:
-                        raise PreconditionFailed(token, head, options.branch) from conflict
-                    unchanged = not taken and head == attempt.snapshot.commit_id
+                    expected, head = options.expected_head, now.snapshot.commit_id
+                    if expected is not None and is_caused_by_head(conflict, expected, head):
+                        raise PreconditionFailed(expected, head, options.branch) from conflict
                     # Without ``prepared`` the preparation itself failed, so it can be repeated.
                     repeatable = prepared is None or prepared.repeatable
-                    if not ((repeatable or unchanged) and conflict.retryable):
+                    has_moved = head != attempt.snapshot.commit_id
+                    if not may_repeat(conflict, repeatable=repeatable, head_has_moved=has_moved):
                         raise
                     if not retries.failed():
                         raise
@@ -235,7 +251,8 @@ class Committer:
             if expected is not None:
                 self._require_head(options.branch, expected)
         else:
-            write = replace(prepared.write, expected_head=expected)
+            required = prepared.write.expected_head if expected is None else expected
+            write = replace(prepared.write, expected_head=required)
             if key is not None:
                 rows = key.rows(attempt.branch, attempt.state, write.operation_id, prepared.result)
                 write = replace(

@@ -73,6 +73,7 @@ class PreparedWrite:
     insert_epochs: Mapping[str, int] = field(default_factory=dict)
     reads: Mapping[str, TableRef] = field(default_factory=dict)  # types that must not have changed
     expected_head: str | None = None
+    kept: int | None = None  # an older manifest version whose state must not be cleaned up
     put: tuple[Row, ...] = ()
     drop: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()

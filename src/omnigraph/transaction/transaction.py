@@ -282,6 +282,7 @@ class WriteTransaction:
                 schema_hash=snapshot.schema_hash,
                 head=prepared.expected_head,
                 absent=prepared.absent,
+                kept=prepared.kept,
             ),
             commit=commit,
             put=prepared.put,
