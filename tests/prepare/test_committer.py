@@ -13,6 +13,7 @@ from tests.support.internals import transaction_of
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.catalog import request_keys
 from omnigraph.errors import (
     Conflict,
     ConstraintViolation,
@@ -21,7 +22,7 @@ from omnigraph.errors import (
     ReadOnly,
     VersionConflict,
 )
-from omnigraph.prepare import idempotency, write_pause
+from omnigraph.prepare import write_pause
 
 ADD = "query add($n: String) { insert City { name: $n } }"
 
@@ -201,7 +202,7 @@ def test_a_key_that_a_concurrent_request_used_first_is_found(
 def test_keys_belong_to_their_branch_and_the_oldest_are_evicted(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idempotency, "IDEMPOTENCY_KEYS_MAX", 2)
+    monkeypatch.setattr(request_keys, "REQUEST_KEYS_MAX", 2)
     graph.mutate(ADD, params={"n": "a"}, idempotency_key="a")
     graph.branches.create("dev")
     assert not graph.mutate(ADD, params={"n": "a"}, branch="dev", idempotency_key="a").repeated
