@@ -22,6 +22,7 @@ SCALARS = {
     "e": "enum(low, mid, top)?",
 }
 LISTS = {"ls": "[String]?", "li": "[I32]?"}
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 NUMERIC = ("i", "j", "u", "w", "f", "g")
 WORDS = ("copper", "kettle", "kettles", "iron", "the", "wire", "glass", "coper", "a%b", "ÄÖ", "")
 PARAMETER_TYPES = {
@@ -210,6 +211,79 @@ class QueryMaker:
         return found
 
     def _filter(self, scope: dict[str, tuple[str, bool]]) -> str:
+        """A condition: simple ones, and ``and``, ``or``, ``not`` and ``case`` of them."""
+        rng = self.rng
+        if rng.random() < 0.65:
+            return self._simple(scope)
+        parts = [self._simple(scope) for _ in range(rng.randint(1, 3))]
+        parts = [f"not ({part})" if rng.random() < 0.3 else f"({part})" for part in parts]
+        joined = f" {rng.choice(('and', 'or'))} ".join(parts)
+        shape = rng.random()
+        if shape < 0.2:
+            return f"not ({joined})"
+        if shape < 0.3:
+            return f"({joined}) is {rng.choice(('null', 'not null'))}"
+        if shape < 0.4:
+            return f"case {{ when {joined} then {self._simple(scope)} else {parts[0]} }}"
+        return joined if len(parts) > 1 else f"({joined})"
+
+    def _simple(self, scope: dict[str, tuple[str, bool]]) -> str:
+        if self.rng.random() < 0.4:
+            found = self._with_operators(scope)
+            if found is not None:
+                return found
+        return self._comparison(scope)
+
+    def _with_operators(self, scope: dict[str, tuple[str, bool]]) -> str | None:
+        """A condition with ``in``, a null test, arithmetic or a function."""
+        rng, options = self.rng, self._columns(scope)
+        if not options:
+            return None
+        left, column = rng.choice(options)
+        if rng.random() < 0.3:
+            return f"{left} is {rng.choice(('null', 'not null'))}"
+        if column in LISTS:
+            item = "s" if column == "ls" else "i"
+            if rng.random() < 0.5:
+                return f"{self._literal(item)} in {left}"
+            return f"size({left}) >= {rng.randint(0, 3)}"
+        if column == "body":
+            return f'contains(lower({left}), "{rng.choice(WORDS[:5])}")'
+        if rng.random() < 0.4:
+            items = ", ".join(self._literal(column) for _ in range(rng.randint(1, 3)))
+            return f"{left} in [{items}]"
+        return f"{self.value(left, column)} {rng.choice(OPERATORS)} {self.value(left, column)}"
+
+    def value(self, text: str, column: str) -> str:
+        """A value of the type of a column, made of it."""
+        rng = self.rng
+        if rng.random() < 0.25:
+            return self._literal(column)
+        if column in ("s", "name"):
+            return rng.choice(
+                (
+                    f"lower({text})",
+                    f"upper({text})",
+                    f"trim({text})",
+                    f'coalesce({text}, "zz")',
+                    f"substring({text}, {rng.randint(0, 3)}, length: {rng.randint(0, 4)})",
+                    f'concat({text}, "-", {self._literal(column)})',
+                    f'replace({text}, "e", "EE")',
+                    f'case {{ when length({text}) > 6 then {text} else "short" }}',
+                )
+            )
+        if column in NUMERIC:
+            choices = [text, f"coalesce({text}, 1)", f"least({text}, 1)", f"greatest({text}, 2)"]
+            if column in ("i", "f", "g", "u"):
+                operator = rng.choice("+-*%" if column in "iu" else "+-*/%")
+                choices += [f"{text} {operator} {rng.randint(1, 3)}", f"abs({text})"]
+            choices += [f"case {{ when {text} > 1 then {text} }}", f"floor({text})"]
+            return rng.choice(choices)
+        if column in ("d", "t") and rng.random() < 0.4:
+            return f"greatest({text}, {self._literal(column)})"
+        return f"coalesce({text}, {self._literal(column)})"
+
+    def _comparison(self, scope: dict[str, tuple[str, bool]]) -> str:
         rng = self.rng
         options = self._columns(scope)
         if not options:
@@ -262,12 +336,23 @@ class QueryMaker:
             return self._grouped(columns, nodes)
         items = [text for text, _ in columns if self.rng.random() < 0.3]
         items += [f"${name}" for name in nodes if self.rng.random() < 0.2]
+        items += [self._simple(scope) for _ in range(2) if columns and self.rng.random() < 0.2]
+        items += [
+            self.value(text, column)
+            for text, column in columns
+            if column in SCALARS and self.rng.random() < 0.15
+        ]
         items = items or [f"${nodes[0]}.k"]
         shown = ", ".join(f"{item} as c{at}" for at, item in enumerate(items))
         return f"return {{ {shown} }}{self._order(columns, len(items))}"
 
     def _order(self, columns: list[tuple[str, str]], items: int) -> str:
         keys = [text for text, column in columns if column not in LISTS]
+        keys += [
+            self.value(text, column)
+            for text, column in columns
+            if column in SCALARS and self.rng.random() < 0.2
+        ]
         if not keys or self.rng.random() < 0.3:
             return ""
         chosen = self.rng.sample(keys, min(len(keys), self.rng.randint(1, 2)))

@@ -18,20 +18,32 @@ from omnigraph.lang.query.plan.logical import Expand, GroupBy, Pattern, ReadPlan
 from omnigraph.lang.query.typed_expressions import (
     Aggregate,
     Bm25,
+    Calculation,
     Compare,
+    Complement,
+    Conditional,
     Constant,
     CurrentTime,
     Expression,
+    FunctionCall,
     Fusion,
+    Junction,
+    ListOf,
     Nearest,
+    NullCheck,
+    NullValue,
+    Opposite,
     ParameterValue,
     PropertyOf,
     TextMatch,
     WholeEntity,
+    children,
+    variables,
 )
 from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.model.floats import round_single
 from omnigraph.model.types import PropertyType
+from tests.engine.oracle_values import value_of
 
 Entity = dict[str, Any]
 Row = dict[str, Entity]
@@ -134,13 +146,12 @@ class Oracle:
     # Expressions
 
     def _holds(self, condition: Expression, row: Row) -> bool:
-        if isinstance(condition, TextMatch):
-            found = self._text_match(condition, row)
-            return found is not None and found != condition.negated
-        assert isinstance(condition, Compare)
+        return self._value(condition, row) is True
+
+    def _compared(self, condition: Compare, row: Row) -> bool | None:
         left, right = self._value(condition.left, row), self._value(condition.right, row)
         if left is None or right is None:
-            return False
+            return None
         if condition.operator == "contains":
             return right in left
         if condition.operator == "starts_with":
@@ -155,10 +166,19 @@ class Oracle:
             ">=": left >= right,
         }[condition.operator]
 
+    def _junction(self, condition: Junction, row: Row) -> bool | None:
+        values = [self._value(item, row) for item in condition.operands]
+        decisive = condition.operator == "or"
+        if decisive in values:
+            return decisive
+        return None if None in values else not decisive
+
     def _value(self, expression: Expression, row: Row) -> Any:
         match expression:
             case Constant():
                 return expression.value
+            case NullValue():
+                return None
             case ParameterValue():
                 return self.parameters[expression.name]
             case CurrentTime():
@@ -167,8 +187,26 @@ class Oracle:
                 return row[expression.variable][expression.property]
             case WholeEntity():
                 return row[expression.variable]
-            case Compare() | TextMatch():
-                return self._holds(expression, row)
+            case Compare():
+                return self._compared(expression, row)
+            case TextMatch():
+                found = self._text_match(expression, row)
+                return None if found is None else found != expression.negated
+            case Junction():
+                return self._junction(expression, row)
+            case Complement():
+                value = self._value(expression.operand, row)
+                return None if value is None else not value
+            case NullCheck():
+                return (self._value(expression.operand, row) is None) != expression.negated
+            case Calculation() | Opposite() | FunctionCall() | ListOf():
+                values = [self._value(item, row) for item in children(expression)]
+                return value_of(expression, values)
+            case Conditional():
+                for branch in expression.branches:
+                    if self._value(branch.condition, row) is True:
+                        return self._value(branch.result, row)
+                return self._value(expression.otherwise, row)
             case Nearest():
                 return self._distance(expression, row[expression.field.variable])
             case Bm25():
@@ -316,9 +354,7 @@ class Oracle:
             groups.setdefault(key, []).append(row)
         found = []
         for members in groups.values():
-            totals = {
-                c.expression: self._aggregate(c.expression, members) for c in output.aggregates
-            }
+            totals = {item: self._aggregate(item, members) for item in output.aggregates}
             shown = [
                 c.expression.type.produce(totals[c.expression])  # type: ignore[union-attr]
                 if c.expression in totals
@@ -389,7 +425,7 @@ def _comparable(
     if isinstance(left, str):
         return left.encode(), right.encode()
     sides = [(left_expression, left), (right_expression, right)]
-    properties = [isinstance(item, PropertyOf) for item, _ in sides]
+    properties = [bool(variables(item)) for item, _ in sides]
     if all(properties):
         if isinstance(left, float) != isinstance(right, float):
             return float(left), float(right)

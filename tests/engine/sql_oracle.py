@@ -20,8 +20,14 @@ from omnigraph.lang.query.plan.logical import Expand, GroupBy, Pattern, ReadPlan
 from omnigraph.lang.query.typed_expressions import (
     Aggregate,
     Compare,
+    Complement,
+    Conditional,
     Constant,
     Expression,
+    FunctionCall,
+    Junction,
+    NullCheck,
+    NullValue,
     ParameterValue,
     PropertyOf,
     WholeEntity,
@@ -45,6 +51,16 @@ def sql_database(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
         connection.execute(f"CREATE TABLE {_name(key)} AS SELECT * FROM given")
         connection.unregister("given")
     return connection
+
+
+_FUNCTIONS = {
+    "coalesce": "coalesce",
+    "contains": "contains",
+    "length": "length",
+    "lower": "lower",
+    "size": "len",
+    "upper": "upper",
+}
 
 
 @dataclass(frozen=True)
@@ -132,9 +148,7 @@ class SqlOracle:
     # Expressions
 
     def _holds(self, condition: Expression) -> str:
-        if not isinstance(condition, Compare):
-            raise NotRelational
-        return f"coalesce({self._compared(condition)}, false)"
+        return f"coalesce({self._value(condition)}, false)"
 
     def _compared(self, condition: Compare) -> str:
         left, right = condition.left, condition.right
@@ -164,11 +178,12 @@ class SqlOracle:
         """Numbers compare by value, whatever their types."""
         column, value = self._value(left), self._literal(right)
         if value is None:
-            return "false"
+            return "CAST(NULL AS BOOLEAN)"
         if _family(left) == "integer" and isinstance(value, float):
             if not value.is_integer():
                 if operator in ("=", "!="):
-                    return f"({column} IS NOT NULL AND {'true' if operator == '!=' else 'false'})"
+                    truth = "true" if operator == "!=" else "false"
+                    return f"CASE WHEN {column} IS NULL THEN NULL ELSE {truth} END"
                 below = operator in ("<", "<=")
                 operator, value = ("<=" if below else ">="), math.floor(value) + (not below)
             return f"CAST({column} AS HUGEINT) {_spelled(operator)} {int(value)}"
@@ -192,6 +207,27 @@ class SqlOracle:
                 return f"{_name(expression.variable)}.id"
             case Aggregate():
                 return self._aggregate(expression)
+            case Compare():
+                return f"({self._compared(expression)})"
+            case Junction():
+                word = f" {expression.operator.upper()} "
+                return f"({word.join(self._value(item) for item in expression.operands)})"
+            case Complement():
+                return f"(NOT {self._value(expression.operand)})"
+            case NullCheck():
+                test = "IS NOT NULL" if expression.negated else "IS NULL"
+                return f"({self._value(expression.operand)} {test})"
+            case NullValue():
+                return "NULL"
+            case FunctionCall() if expression.function in _FUNCTIONS:
+                inside = ", ".join(self._value(item) for item in expression.arguments)
+                return f"{_FUNCTIONS[expression.function]}({inside})"
+            case Conditional():
+                branches = " ".join(
+                    f"WHEN {self._value(item.condition)} THEN {self._value(item.result)}"
+                    for item in expression.branches
+                )
+                return f"CASE {branches} ELSE {self._value(expression.otherwise)} END"
             case _:
                 raise NotRelational
 

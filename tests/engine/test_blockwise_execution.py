@@ -145,7 +145,7 @@ def test_chosen_rows_that_stand_for_several_matches_are_counted_as_often(
     places = [{"at": at} for at in range(1_500)]
     ends = [{"from": f"i{at:03}", "to": str(2 * at + by)} for at in range(600) for by in (0, 1)]
     graph.load({"Item": items, "Place": places, "In": ends}, mode="append")
-    pattern = "match { $i: Item  $i.size >= 1  $i in $p }"
+    pattern = 'match { $i: Item  $i.size >= 1  $i "in" $p }'
     for limit in ("", " limit 7", " limit 700"):
         text = f"query q() {{ {pattern} return {{ {output} }}{limit} }}"
         expected = graph.query(text).rows()

@@ -10,7 +10,7 @@ import pytest
 from omnigraph import Graph
 from omnigraph.engine.engine import ReadOptions
 from omnigraph.engine.plan.access_choice import Access
-from omnigraph.lang.syntax import SourceError
+from omnigraph.errors import OmnigraphError
 from tests.engine.graphs import CASES, load_graph
 
 NULL = "@null"  # TOML has no null
@@ -50,9 +50,10 @@ def test_case(
     access: Access,
 ) -> None:
     if "error" in case:
-        with pytest.raises(SourceError) as failed:
+        with pytest.raises(OmnigraphError) as failed:
             _run(graphs[graph], case, case["body"], access)
-        assert case["error"] in [item.code for item in failed.value.diagnostics]
+        found = getattr(failed.value, "diagnostics", [failed.value])
+        assert case["error"] in [item.code for item in found]
         return
     columns, rows = _run(graphs[graph], case, case["body"], access)
     expected = [[_value(item) for item in row] for row in case["rows"]]

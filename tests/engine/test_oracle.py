@@ -20,6 +20,7 @@ from omnigraph import Graph
 from omnigraph.engine.engine import ReadOptions
 from omnigraph.engine.exec import evaluator
 from omnigraph.engine.plan.access_choice import Access
+from omnigraph.errors import CalculationFailed
 from omnigraph.lang.query import bind_parameters, compile_query
 from omnigraph.lang.query.plan.logical import ReadPlan
 from omnigraph.lang.syntax import SourceError
@@ -112,7 +113,10 @@ def _compare(
         return None
     assert isinstance(plan, ReadPlan)
     bound = bind_parameters(plan.parameters, params)
-    expected = Oracle(model, plan, bound.values).rows()
+    try:
+        expected = Oracle(model, plan, bound.values).rows()
+    except CalculationFailed:  # the engine may look at fewer rows, and then answers
+        return None
     found = {access: _rows(graph, text, params, access) for access in ("cache", "probe")}
     note = f"\n{text}\n{params}\nexpected {expected}\nfound    {found['cache']}"
     assert found["cache"] == found["probe"], note

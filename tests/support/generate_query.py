@@ -13,6 +13,8 @@ from random import Random
 from typing import Any, TypeAlias
 
 from omnigraph.lang.query.check.values import compatible, item_type
+from omnigraph.lang.query.parse.expression import BOOLEANS
+from omnigraph.lang.query.parse.words import RESERVED
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.types import SCALARS, PropertyType
 from tests.support.generate_value import random_literal, random_value
@@ -191,6 +193,8 @@ class _Read(_Draft):
         if not is_same and self._chance(0.5):
             ends.reverse()
         word = edge.name[0].lower() + edge.name[1:]
+        if word in RESERVED:
+            word = f'"{word}"'
         if is_same and self._chance(0.25):
             word = f"<{word}>"
         if self._chance(0.25):
@@ -363,11 +367,15 @@ class _Mutation(_Draft):
     def _compared(self, declared: NodeType | EdgeType) -> list[tuple[str, PropertyType]]:
         """What a ``where`` can compare."""
         fields = [
-            (name, item.type) for name, item in declared.properties.items() if item.type.is_single
+            (name, item.type)
+            for name, item in declared.properties.items()
+            if item.type.is_single and name not in RESERVED
         ]
         if isinstance(declared, EdgeType):
             fields += [("from", _STRING), ("to", _STRING)]
-        return fields
+        if declared.properties.keys() & set(BOOLEANS):  # T68
+            fields = [item for item in fields if item[1].scalar.family != "bool"]
+        return [item for item in fields if item[0] not in BOOLEANS]
 
     def _where(self, declared: NodeType | EdgeType) -> str:
         name, kind = self._random.choice(self._compared(declared))

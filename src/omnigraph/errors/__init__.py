@@ -6,6 +6,7 @@
     │   │   ├── SourceError          with all diagnostics (in ``omnigraph.lang.syntax``)
     │   │   └── ParameterError       values that do not match the parameters of a query
     │   ├── InvalidValue             a value that does not match its declared type
+    │   ├── CalculationFailed        an expression has no value: an overflow, a division by zero
     │   ├── InvalidData              records that cannot be parsed or do not match the schema
     │   │   └── ConstraintViolation  data that violates the schema's constraints
     │   ├── IdempotencyMismatch      an idempotency key used again for a different request
@@ -131,6 +132,7 @@ from omnigraph.errors.existence import (
 )
 from omnigraph.errors.invalid import (
     BlobRangeInvalid,
+    CalculationFailed,
     ConstraintViolation,
     CursorRejected,
     ExternalBlobDenied,
@@ -190,6 +192,7 @@ __all__ = [
     "BranchNotFound",
     "BranchProtected",
     "BranchUnmerged",
+    "CalculationFailed",
     "ChangeFeedGap",
     "ChangesRefused",
     "CommitNotFound",

@@ -36,6 +36,14 @@ class InvalidValue(InvalidInput):
     default_remedy = "Give a value of the declared type."
 
 
+class CalculationFailed(InvalidInput):
+    """An expression of a query has no value for some row: an overflow, a division by zero, a text
+    that is no number."""
+
+    code = "calculation_failed"
+    default_remedy = "Exclude such values in a condition, or choose another value with `case`."
+
+
 class InvalidData(InvalidInput):
     """Records that cannot be parsed or do not match the schema. Nothing was written.
 

@@ -30,12 +30,9 @@ from omnigraph.lang.query.plan.logical import (
     WritePlan,
 )
 from omnigraph.lang.query.typed_expressions import (
-    Compare,
     Constant,
-    CurrentTime,
     Expression,
-    ParameterValue,
-    PropertyOf,
+    variables,
 )
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType, entity_id
 from omnigraph.model.clock import Clock
@@ -43,7 +40,7 @@ from omnigraph.model.ids import new_ulid
 from omnigraph.model.python_values import plain_value
 from omnigraph.model.types import PropertyType
 from omnigraph.mutation.pending_rows import PendingType, matching_ids
-from omnigraph.predicates.condition import Condition
+from omnigraph.predicates.condition import RowCondition, StoredValues
 from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
 from omnigraph.prepare.entity_rows import Row, column_array, complete_row
@@ -225,20 +222,45 @@ class _Execution:
     def _update(self, statement: UpdateNodes) -> int:
         """Set properties of matching nodes; returns how many match."""
         node = self._schema.nodes[statement.type.name]
-        changed = {item.property.property: self._assigned(node, item) for item in statement.values}
-        for name, value in changed.items():
-            if value is None and not node.properties[name].type.nullable:
+        fixed, computed = {}, []
+        for item in statement.values:
+            name = item.property.property
+            if variables(item.value):
+                computed.append(item)
+                continue
+            fixed[name] = self._assigned(node, item)
+            if fixed[name] is None and not node.properties[name].type.nullable:
                 raise InvalidValue(f"{node.name}.{name} is required")
-        changed = self._blobs.settle_row(node, changed)
+        fixed = self._blobs.settle_row(node, fixed)
         pending = self._pending_of(node)
         rows = pending.matching(self._condition(node, statement.where))
         if rows is None:
             return 0
-        for name, value in changed.items():
-            column = _repeated(node.properties[name].type, value, rows.num_rows)
+        columns = {
+            name: _repeated(node.properties[name].type, value, rows.num_rows)
+            for name, value in fixed.items()
+        }
+        for item in computed:
+            columns[item.property.property] = self._computed(node, item, rows)
+        for name, column in columns.items():
             rows = rows.set_column(rows.column_names.index(name), name, column)
         pending.put(rows)
         return int(rows.num_rows)
+
+    def _computed(self, node: NodeType, item: CheckedAssignment, rows: pa.Table) -> pa.Array:
+        """The values of an assignment that reads the row, all as it was before the update."""
+        kind, name = item.property.type, item.property.property
+        found = self._stored_values(node).column(item.value, rows)
+        valid = found.is_valid()
+        if not kind.nullable and valid is not None and not valid.all():
+            raise InvalidValue(f"{node.name}.{name} is required, and its new value is null")
+        if found.type.scalar is kind.scalar and kind.enum is None:
+            return found.to_arrow()
+        try:
+            accept = relaxed(kind).accept
+            return column_array(kind, [None if v is None else accept(v) for v in found.to_list()])
+        except InvalidValue as problem:
+            raise InvalidValue(f"{node.name}.{name}: {problem.message}") from None
 
     def _pending_of(self, owner: NodeType | EdgeType) -> PendingType:
         found = self._pending.get(owner.key)
@@ -273,11 +295,11 @@ class _Execution:
 
     # -- values ------------------------------------------------------------------------------------
 
-    def _condition(self, owner: NodeType | EdgeType, where: Compare) -> Condition:
-        left = where.left
-        assert isinstance(left, PropertyOf)
-        column = owner.column_of(left.property)
-        return Condition(column, left.type, where.operator, self._value(where.right))
+    def _stored_values(self, owner: NodeType | EdgeType) -> StoredValues:
+        return StoredValues(self._parameters, self._now_ms, owner.column_of)
+
+    def _condition(self, owner: NodeType | EdgeType, where: Expression) -> RowCondition:
+        return RowCondition(where, self._stored_values(owner))
 
     def _assigned(self, owner: NodeType | EdgeType, item: CheckedAssignment) -> Any:
         """The value of an assignment as a stored value of the property."""
@@ -291,16 +313,8 @@ class _Execution:
             raise InvalidValue(f"{name}: {problem.message}") from None
 
     def _value(self, expression: Expression) -> Any:
-        match expression:
-            case Constant():
-                value = expression.value
-                return list(value) if isinstance(value, tuple) else value
-            case ParameterValue():
-                value = self._parameters[expression.name]
-                return list(value) if isinstance(value, tuple) else value
-            case CurrentTime():
-                return self._now_ms
-        raise AssertionError(f"a checked mutation has no {type(expression).__name__} as a value")
+        value = StoredValues(self._parameters, self._now_ms).value(expression)
+        return list(value) if isinstance(value, tuple) else value
 
 
 def _comparable(value: Any) -> Any:

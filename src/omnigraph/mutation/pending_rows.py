@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.constraints.image import last_per_id, without
 from omnigraph.errors import ResourceLimit
 from omnigraph.lang.schema import EdgeType, NodeType
-from omnigraph.predicates.condition import Condition
+from omnigraph.predicates.condition import RowCondition
 from omnigraph.prepare.entity_rows import Row, rows_to_arrow
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.blobs import complete_rows
@@ -55,7 +55,7 @@ class PendingType:
         self._rows = rows
         self._require_memory(rows.nbytes)
 
-    def matching(self, condition: Condition) -> pa.Table | None:
+    def matching(self, condition: RowCondition) -> pa.Table | None:
         """The newest version of every entity that matches; None when there is none."""
         if not condition.can_match:
             return None
@@ -70,11 +70,11 @@ class PendingType:
                 found.append(matched.cast(stored.schema) if stored is not None else matched)
         return pa.concat_tables(found) if found else None
 
-    def _stored(self, condition: Condition, pending: pa.Table | None) -> pa.Table | None:
+    def _stored(self, condition: RowCondition, pending: pa.Table | None) -> pa.Table | None:
         """Matching stored rows without a pending version."""
         if not self._table.rows:
             return None
-        wanted = list(dict.fromkeys(("id", condition.column)))
+        wanted = list(dict.fromkeys(("id", *condition.columns)))
         seen = self._table.scan(wanted, condition.filter(), with_row_id=True)
         seen = condition.matching(seen)
         if pending is not None:
@@ -97,10 +97,10 @@ class PendingType:
             )
 
 
-def matching_ids(table: PinnedTable, condition: Condition) -> Any:
+def matching_ids(table: PinnedTable, condition: RowCondition) -> Any:
     """The ids of stored entities that match."""
     if not condition.can_match or not table.rows:
         return pa.array([], type=pa.string())
-    wanted = list(dict.fromkeys(("id", condition.column)))
+    wanted = list(dict.fromkeys(("id", *condition.columns)))
     seen = condition.matching(table.scan(wanted, condition.filter()))
     return as_array(seen["id"])

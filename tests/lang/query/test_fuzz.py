@@ -33,7 +33,9 @@ from omnigraph.lang.syntax.source import Source
 INPUTS = int(os.environ.get("OMNIGRAPH_FUZZ_N", "3000"))
 SECONDS_MAX = 5.0
 SHARDS = 4
-CORPUS = [query_text(case) for case in cases("spec", "grammar", "typing", "mutations")]
+CORPUS = [
+    query_text(case) for case in cases("spec", "grammar", "typing", "expressions", "mutations")
+]
 
 
 def swapped(text: str, random: Random) -> str:

@@ -51,7 +51,7 @@ def test_the_longest_punctuation_wins() -> None:
 
 def test_numbers_need_digits_on_both_sides_of_the_point() -> None:
     assert [text for _, text in read("1.5 1. .5 1..2 1e9")[0]] == [
-        *("1.5", "1", ".", ".", "5", "1", "..", "2", "1", "e9")
+        *("1.5", "1", ".", ".", "5", "1", "..", "2", "1e9")
     ]
 
 

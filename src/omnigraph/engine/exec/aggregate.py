@@ -56,18 +56,17 @@ def group_at_once(output: GroupBy, frame: MatchFrame, evaluator: Evaluator) -> G
     members = Members(groups, count, frame.weight)
     found: list[tuple[Expression, Values]] = []
     for item in output.aggregates:
-        assert isinstance(item.expression, Aggregate)
-        found.append((item.expression, _aggregate(item.expression, frame, evaluator, members)))
+        found.append((item, _aggregate(item, frame, evaluator, members)))
     return Grouped(count, frame.take(first), found)
 
 
 def weights_suffice(output: GroupBy) -> bool:
     """Whether weighted rows can be aggregated: sums of floats need one row per match."""
-    return not any(adds_floats(item.expression) for item in output.aggregates)
+    return not any(adds_floats(item) for item in output.aggregates)
 
 
-def adds_floats(expression: Expression) -> bool:
-    if not isinstance(expression, Aggregate) or expression.function not in ("sum", "avg"):
+def adds_floats(expression: Aggregate) -> bool:
+    if expression.function not in ("sum", "avg"):
         return False
     kind = expression.argument.type
     return isinstance(kind, PropertyType) and kind.scalar.family == "float"

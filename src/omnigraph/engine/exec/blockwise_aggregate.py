@@ -69,7 +69,7 @@ class _BlockGroups:
 
 def group(output: GroupBy, frame: MatchFrame, evaluator: Evaluator) -> Grouped:
     """Group the matches of a frame, blockwise if it is large and its aggregates allow it."""
-    if frame.rows > BLOCK_ROWS and not any(adds_floats(a.expression) for a in output.aggregates):
+    if frame.rows > BLOCK_ROWS and not any(adds_floats(item) for item in output.aggregates):
         origin, chosen = frame.selection()
         parts = _Grouping.of(output, evaluator).parts(origin, chosen)
         if parts is not None:
@@ -92,7 +92,7 @@ class _Grouping:
     @classmethod
     def of(cls, output: GroupBy, evaluator: Evaluator) -> _Grouping:
         keys = [item.expression for item in output.keys]
-        asked = [a.expression for a in output.aggregates if isinstance(a.expression, Aggregate)]
+        asked = output.aggregates
         arguments = list(dict.fromkeys(item.argument for item in asked))
         places = [arguments.index(item.argument) for item in asked]
         return cls(keys, asked, arguments, places, evaluator)
@@ -212,9 +212,8 @@ def _combined(output: GroupBy, frame: MatchFrame, parts: Sequence[_BlockGroups])
     count = len(places)
     found: list[tuple[Expression, Values]] = []
     for at, item in enumerate(output.aggregates):
-        assert isinstance(item.expression, Aggregate)
         pieces = [part.found[at] for part in parts]
-        found.append((item.expression, _merged(item.expression, pieces, groups, count)))
+        found.append((item, _merged(item, pieces, groups, count)))
     return Grouped(count, frame.take(first[places]), found)
 
 

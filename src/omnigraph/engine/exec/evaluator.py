@@ -7,10 +7,8 @@ the frame. Conditions evaluate to truth values: unknown is not true.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
-
-import numpy as np
 
 from omnigraph.engine.exec.match_frame import BLOCK_ROWS, MatchFrame, block_slices
 from omnigraph.engine.limits import Check
@@ -23,6 +21,7 @@ from omnigraph.lang.query.typed_expressions import (
     Expression,
     Fusion,
     Nearest,
+    NullValue,
     ParameterValue,
     PropertyOf,
     Ranking,
@@ -31,6 +30,7 @@ from omnigraph.lang.query.typed_expressions import (
 )
 from omnigraph.predicates import chunked
 from omnigraph.predicates.compare import Operand, compare
+from omnigraph.predicates.expressions import as_column, evaluate, true_rows
 from omnigraph.predicates.values import Ints, Literal, Mask, Values
 
 WHOLE_ROWS: Final = 1 << 20
@@ -66,14 +66,22 @@ class Evaluator:
             case PropertyOf():
                 ordinals = frame.columns[expression.variable]
                 return self.tables[expression.variable].gather(expression.property, ordinals)
-            case Compare() | TextMatch():
-                return Values(expression.type, self.truth(expression, frame))
+            case TextMatch():
+                found = self.truth(expression, frame)
+                opposite = replace(expression, negated=not expression.negated)
+                return Values(expression.type, found, found | self.truth(opposite, frame))
             case Nearest() | Bm25() | Fusion():
                 first = expression.first if isinstance(expression, Fusion) else expression
                 name = first.field.variable
                 return self.search.scores(expression, self.tables[name], frame.columns[name])
-            case _:
+            case Constant() | ParameterValue() | CurrentTime() | NullValue():
                 return self.literal(expression)
+            case _:
+                return evaluate(expression, FrameLeaves(self, frame))
+
+    def column(self, expression: Expression, frame: MatchFrame) -> Values:
+        """The same with one value for each row."""
+        return as_column(self.value(expression, frame), frame.rows)
 
     def comparable(self, expression: Expression, frame: MatchFrame) -> Operand:
         """The same for sorting and grouping. Where there are more rows than entities, strings are
@@ -95,6 +103,8 @@ class Evaluator:
                 return Literal(self.parameters[expression.name], expression.type)
             case CurrentTime():
                 return Literal(self.now_ms, expression.type)
+            case NullValue():
+                return Literal(None, expression.type)
             case _:
                 raise AssertionError(f"{type(expression).__name__} is not a value")
 
@@ -103,25 +113,47 @@ class Evaluator:
         right = self.value(condition.right, frame)
         return compare(condition.operator, left, right, frame.rows)
 
-    def _compared_in_blocks(self, condition: Compare, frame: MatchFrame) -> Mask:
-        """Compare block by block: the values of both sides for all rows take too much memory."""
+    def _in_blocks(self, condition: Expression, frame: MatchFrame) -> Mask:
+        """Test block by block: the values of all parts for all rows take too much memory."""
         found = []
         for rows in block_slices(frame.rows):
             self.check()
-            found.append(self._compared(condition, frame.part(rows)))
+            found.append(self._test(condition, frame.part(rows)))
         return chunked.concatenate(found)
+
+    def _test(self, condition: Expression, frame: MatchFrame) -> Mask:
+        if isinstance(condition, Compare):
+            return self._compared(condition, frame)
+        return true_rows(condition, FrameLeaves(self, frame))
 
     def truth(self, condition: Expression, frame: MatchFrame) -> Mask:
         """Which rows satisfy a condition."""
         if isinstance(condition, Compare):
             one_by_one = not (is_constant(condition.left) or is_constant(condition.right))
             if frame.rows > (BLOCK_ROWS if one_by_one else WHOLE_ROWS):
-                return self._compared_in_blocks(condition, frame)
+                return self._in_blocks(condition, frame)
             return self._compared(condition, frame)
         if isinstance(condition, TextMatch):
             name = condition.field.variable
             return self.search.matches(condition, self.tables[name], frame.columns[name])
-        found = self.value(condition, frame)
-        if isinstance(found, Literal):
-            return np.full(frame.rows, found.value is True)
-        return np.asarray(found.data if found.valid is None else found.data & found.valid)
+        if frame.rows > BLOCK_ROWS:
+            return self._in_blocks(condition, frame)
+        return self._test(condition, frame)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLeaves:
+    """The rows of a frame for the evaluator of expressions."""
+
+    evaluator: Evaluator
+    frame: MatchFrame
+
+    @property
+    def rows(self) -> int:
+        return self.frame.rows
+
+    def leaf(self, expression: Expression) -> Operand:
+        return self.evaluator.value(expression, self.frame)
+
+    def some(self, rows: Ints) -> FrameLeaves:
+        return FrameLeaves(self.evaluator, self.frame.take(rows))

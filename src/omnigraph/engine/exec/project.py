@@ -27,12 +27,14 @@ from omnigraph.lang.query.typed_expressions import (
     PropertyOf,
     WholeEntity,
     counts_rows,
+    has_aggregate,
     is_constant,
     variables,
 )
 from omnigraph.predicates import chunked
-from omnigraph.predicates.values import Ints, Mask, Values, repeated
-from omnigraph.predicates.values import Literal as LiteralValue
+from omnigraph.predicates.compare import Operand
+from omnigraph.predicates.expressions import as_column, evaluate
+from omnigraph.predicates.values import Ints, Mask, Values
 
 EntityForm = Literal["object", "id"]
 Answer: TypeAlias = Values | Entities
@@ -49,13 +51,10 @@ def needed_variables(plan: ReadPlan) -> frozenset[str]:
         names |= variables(item)
     if isinstance(plan.output, GroupBy):
         # Counting a variable is counting rows: no entity is missing.
-        used = {
-            name
-            for column in (*plan.output.keys, *plan.output.aggregates)
-            for name in variables(column.expression)
-            if not counts_rows(column.expression)
-        }
-        names = used | set().union(*(variables(item.expression) for item in plan.output.keys))
+        names = set().union(
+            *(variables(item.expression) for item in plan.output.keys),
+            *(variables(item) for item in plan.output.aggregates if not counts_rows(item)),
+        )
     return frozenset(names)
 
 
@@ -116,8 +115,7 @@ class Projection:
                 part = frame.part(rows) if isinstance(rows, slice) else frame.take(rows)
             if rough and strings is not None and isinstance(expression, PropertyOf):
                 return strings.rough(part.columns[expression.variable], descending=descending)
-            value = self.evaluator.comparable(expression, part)
-            assert isinstance(value, Values)
+            value = as_column(self.evaluator.comparable(expression, part), part.rows)
             return SortColumn.of(value, descending=descending)
 
         return of
@@ -133,10 +131,7 @@ class Projection:
         expression = column.expression
         if isinstance(expression, WholeEntity):
             return self._entities(expression.variable, frame.columns[expression.variable])
-        value = self.evaluator.value(expression, frame)
-        if isinstance(value, LiteralValue):
-            value = repeated(value, frame.rows)
-        return value
+        return self.evaluator.column(expression, frame)
 
     def _entities(self, variable: str, ordinals: Ints) -> Answer:
         """Whole entities: all properties but blobs, or the id alone."""
@@ -165,9 +160,13 @@ class Projection:
             first = first.take(rows)
         columns: list[Answer] = []
         for item in output.columns:
-            found = grouped.of(item.expression)
+            expression = item.expression
+            found = grouped.of(expression)
             if found is not None:
                 columns.append(found if rows is None else found.take(rows))
+            elif has_aggregate(expression):
+                leaves = GroupLeaves(self.evaluator, grouped, rows)
+                columns.append(as_column(evaluate(expression, leaves), leaves.rows))
             else:
                 columns.append(self._column(item, first))
         return columns
@@ -179,6 +178,9 @@ class Projection:
         keys: list[SortKeys] = []
         for item in self._sorting():
             value = grouped.of(item.expression)
+            if value is None and has_aggregate(item.expression):
+                leaves = GroupLeaves(self.evaluator, grouped)
+                value = as_column(evaluate(item.expression, leaves), leaves.rows)
             if value is not None:
                 keys.append(_known(SortColumn.of(value, descending=item.descending)))
             else:
@@ -191,6 +193,33 @@ class Projection:
             elif not is_constant(expression):
                 keys.append(self._sort_key(SortKey(expression, descending=False), first))
         return ordered_rows(keys, ties, grouped.rows, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLeaves:
+    """Groups for the evaluator of expressions: aggregates, and keys from the first match."""
+
+    evaluator: Evaluator
+    grouped: Grouped
+    chosen: Ints | None = None
+    """The groups to look at; None for all."""
+
+    @property
+    def rows(self) -> int:
+        return self.grouped.rows if self.chosen is None else len(self.chosen)
+
+    def leaf(self, expression: Expression) -> Operand:
+        found = self.grouped.of(expression)
+        if found is not None:
+            return found if self.chosen is None else found.take(self.chosen)
+        first = self.grouped.first
+        if self.chosen is not None and first.rows == self.grouped.rows:
+            first = first.take(self.chosen)
+        return self.evaluator.value(expression, first)
+
+    def some(self, rows: Ints) -> GroupLeaves:
+        chosen = rows if self.chosen is None else self.chosen[rows]
+        return GroupLeaves(self.evaluator, self.grouped, chosen)
 
 
 def _known(column: SortColumn) -> SortKeys:

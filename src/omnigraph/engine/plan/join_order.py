@@ -18,6 +18,7 @@ from omnigraph.lang.query.typed_expressions import (
     Expression,
     PropertyOf,
     TextMatch,
+    can_fail,
     is_constant,
     variables,
 )
@@ -129,7 +130,7 @@ class _JoinOrdering:
         self._restricted = restricted
         self._steps: list[Step] = []
         self._expands = list(pattern.expands)
-        self._tests = list(pattern.filters)
+        self._tests = [item for item in pattern.filters if not can_fail(item)]
 
     def run(self) -> list[Step]:
         self._settle()
@@ -144,6 +145,7 @@ class _JoinOrdering:
             self._settle()
         for item in self._pattern.anti_joins:
             self._steps.append(Without(item, ()))
+        self._steps += [Where(item) for item in self._pattern.filters if can_fail(item)]
         return self._steps
 
     def _settle(self) -> None:

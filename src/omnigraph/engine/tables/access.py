@@ -32,7 +32,7 @@ from omnigraph.engine.tables.probe import (
     ProbedEdges,
     ProbedNodes,
 )
-from omnigraph.lang.query.plan.logical import Expand, Pattern, ReadPlan
+from omnigraph.lang.query.plan.logical import Expand, GroupBy, Pattern, ReadPlan
 from omnigraph.lang.query.typed_expressions import (
     Bm25,
     EntityType,
@@ -56,8 +56,14 @@ def type_use(plan: ReadPlan, schema: AcceptedSchema) -> TypeUse:
     found: dict[str, set[str]] = {}
     _pattern_use(plan.pattern, {}, schema, found)
     kinds = {item.name: item.type for item in plan.pattern.variables}
-    expressions: list[Expression] = [item.expression for item in plan.columns]
-    expressions += [item.expression for item in plan.order]
+    output = plan.output
+    expressions: list[Expression] = []
+    if isinstance(output, GroupBy):  # columns and order are made of keys and aggregates
+        expressions += [item.expression for item in output.keys]
+        expressions += output.aggregates
+    else:
+        expressions += [item.expression for item in output.columns]
+        expressions += [item.expression for item in plan.order]
     for expression in expressions:
         _expression_use(expression, kinds, schema, found)
     for name in plan.tie_break:

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
-    Compare,
     EntityType,
     Expression,
     ParameterValue,
@@ -103,13 +102,13 @@ class CheckedInsert:
 class CheckedUpdate:
     type: EntityType
     assignments: tuple[CheckedAssignment, ...]
-    where: Compare
+    where: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedDelete:
     type: EntityType
-    where: Compare
+    where: Expression
 
 
 CheckedStatement: TypeAlias = CheckedInsert | CheckedUpdate | CheckedDelete

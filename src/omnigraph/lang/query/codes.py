@@ -15,10 +15,12 @@ PARSE_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "P101": "there is no such function",
         "P102": "a function has too few or too many arguments",
-        "P103": "a number or word that is no literal: negative, with an exponent, or `null`",
+        "P103": "digits that are no number, or a negative number of rows or hops",
         "P104": "an annotation that queries do not have, or one given twice",
         "P105": "one query both reads and writes",
         "P106": "a direction behind `nearest`, which has only one",
+        "P107": "a reserved word where an operand must stand",
+        "P108": "a comparison of a comparison without parentheses",
     }
 )
 
@@ -63,5 +65,14 @@ TYPE_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "T42": "one mutation both deletes and inserts or updates",
         "T43": "an update changes the key of a node",
         "T44": "a query that reads called as a mutation, or the reverse",
+        "T60": "a condition that is neither true nor false",
+        "T61": "arithmetic on something else than two numbers of one type, or `/` on whole numbers",
+        "T62": "a function of values that it does not take",
+        "T63": "a `case` whose branches have different types",
+        "T64": "an aggregate or a search in a mutation",
+        "T65": "a property in an insert, which has no entity to read it from",
+        "T66": "a column that needs a name",
+        "T67": "a `null` without anything that gives it a type",
+        "T68": "a Bool literal in a mutation of a type with a property called `true` or `false`",
     }
 )

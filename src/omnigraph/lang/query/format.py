@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import Final, Protocol
 
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.parse.parser import QueryParser
+from omnigraph.lang.query.parse.words import RESERVED
+from omnigraph.lang.query.usage import expressions_of
 from omnigraph.lang.syntax.diagnostics import Diagnostics
 from omnigraph.lang.syntax.lexer import NAME, TYPE_NAME, Token
 from omnigraph.lang.syntax.printer import INDENT, LINE_WIDTH_MAX, Printer
 from omnigraph.lang.syntax.source import Source, Span
+
+_BEFORE_PARENTHESES: Final = RESERVED | {"where", "when", "then", "else"}
+"""Names that are no function, so that a space separates them from a parenthesis."""
 
 
 def format_queries(text: str | Source, *, name: str = "<query>") -> str:
@@ -47,6 +52,7 @@ class _QueryFormatter:
 
     def file(self, queries: Sequence[ast.Query]) -> str:
         for position, query in enumerate(queries):
+            self._note_signs(query)
             self._query(query, separate=position > 0)
         return self._printer.finish()
 
@@ -165,12 +171,24 @@ class _QueryFormatter:
             first, last = self._index(traversal.hops.span), self._after(traversal.hops.span)
             self._tight.update(self._tokens[at].start for at in range(first, last))
 
+    def _note_signs(self, query: ast.Query) -> None:
+        """The sign of a number or of a value is written without a space."""
+        for expression in expressions_of(query):
+            for part in ast.parts(expression):
+                if isinstance(part, ast.Minus | ast.LiteralValue):
+                    sign = self._index(part.span)
+                    if self._tokens[sign].kind == "-":
+                        self._tight.add(self._tokens[sign + 1].start)
+
     def _space(self, before: Token, token: Token) -> bool:
         if token.start in self._tight and token.start != token.end:
             return False
         if before.kind in ("(", "[", ".", "@") or token.kind in (")", "]", ".", ",", ":", "?"):
             return False
-        return not (token.kind == "(" and before.kind in (NAME, TYPE_NAME))
+        is_call = before.kind == TYPE_NAME or (
+            before.kind == NAME and before.text not in _BEFORE_PARENTHESES
+        )
+        return not (token.kind == "(" and is_call)
 
 
 def _with_regular_commas(tokens: Sequence[Token], queries: Iterable[ast.Query]) -> list[Token]:

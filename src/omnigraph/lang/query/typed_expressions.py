@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
-from omnigraph.lang.query.parse.ast import ComparisonOperator
+from omnigraph.lang.query.functions import FUNCTIONS
+from omnigraph.lang.query.parse.ast import ArithmeticOperator, ComparisonOperator, LogicalOperator
 from omnigraph.lang.syntax.lexer import quote
 from omnigraph.model.types import SCALARS, PropertyType, Stored
 
@@ -23,6 +24,8 @@ DATE_TIME: Final = PropertyType(SCALARS["DateTime"])
 INTEGER: Final = PropertyType(SCALARS["I64"])
 FLOAT: Final = PropertyType(SCALARS["F64"])
 STRING: Final = PropertyType(SCALARS["String"])
+TRUTH: Final = replace(BOOL, nullable=True)
+"""The type of a condition: unknown is null."""
 SCORE: Final = replace(FLOAT, nullable=True)
 """A score is null for an entity that has no vector, or whose text does not match."""
 
@@ -53,6 +56,13 @@ class Constant:
     """A literal as a stored value: days for a date, milliseconds for an instant."""
 
     value: Stored | tuple[Stored, ...]
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class NullValue:
+    """``null``, of the type of what stands beside it."""
+
     type: PropertyType
 
 
@@ -94,7 +104,92 @@ class Compare:
 
     @property
     def type(self) -> PropertyType:
+        return TRUTH
+
+
+@dataclass(frozen=True, slots=True)
+class NullCheck:
+    """Whether a value is null; negated, whether it is not."""
+
+    operand: Expression
+    negated: bool
+
+    @property
+    def type(self) -> PropertyType:
         return BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """``and`` or ``or`` in three-valued logic."""
+
+    operator: LogicalOperator
+    operands: tuple[Expression, ...]
+
+    @property
+    def type(self) -> PropertyType:
+        return TRUTH
+
+
+@dataclass(frozen=True, slots=True)
+class Complement:
+    """``not``: unknown stays unknown."""
+
+    operand: Expression
+
+    @property
+    def type(self) -> PropertyType:
+        return TRUTH
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """Arithmetic on two numbers of ``type``; what does not fit the type is an error."""
+
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Opposite:
+    """A number with the other sign."""
+
+    operand: Expression
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class CaseBranch:
+    condition: Expression
+    result: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """The result of the first branch whose condition is true. Only that one is evaluated."""
+
+    branches: tuple[CaseBranch, ...]
+    otherwise: Expression
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function of values; null in, null out, except for ``coalesce``, ``least``, ``greatest``."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of values that are not all literals; one that is null makes the list null."""
+
+    items: tuple[Expression, ...]
+    type: PropertyType
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +257,20 @@ class Aggregate:
 Ranking: TypeAlias = Nearest | Bm25 | Fusion
 Expression: TypeAlias = (
     Constant
+    | NullValue
     | ParameterValue
     | CurrentTime
     | PropertyOf
     | WholeEntity
     | Compare
+    | NullCheck
+    | Junction
+    | Complement
+    | Calculation
+    | Opposite
+    | Conditional
+    | FunctionCall
+    | ListOf
     | TextMatch
     | Nearest
     | Bm25
@@ -178,8 +282,15 @@ Expression: TypeAlias = (
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The expressions directly inside another one."""
     match expression:
-        case Compare():
+        case Compare() | Calculation():
             return (expression.left, expression.right)
+        case NullCheck() | Complement() | Opposite():
+            return (expression.operand,)
+        case Junction(operands=found) | FunctionCall(arguments=found) | ListOf(items=found):
+            return found
+        case Conditional():
+            parts = [part for item in expression.branches for part in (item.condition, item.result)]
+            return (*parts, expression.otherwise)
         case TextMatch():
             inner: tuple[Expression, ...] = (expression.field, expression.query)
             return inner if expression.max_edits is None else (*inner, expression.max_edits)
@@ -209,6 +320,10 @@ def variables(expression: Expression) -> frozenset[str]:
     )
 
 
+def has_aggregate(expression: Expression) -> bool:
+    return any(isinstance(part, Aggregate) for part in walk(expression))
+
+
 def counts_rows(expression: Expression) -> TypeGuard[Aggregate]:
     """Whether it counts an entity: no entity is missing, so that is counting rows."""
     return (
@@ -220,7 +335,16 @@ def counts_rows(expression: Expression) -> TypeGuard[Aggregate]:
 
 def is_constant(expression: Expression) -> bool:
     """Whether the value is known before anything is read."""
-    return isinstance(expression, (Constant, ParameterValue, CurrentTime))
+    return isinstance(expression, (Constant, NullValue, ParameterValue, CurrentTime))
+
+
+def can_fail(expression: Expression) -> bool:
+    """Whether a value can make it fail: an overflow, a division by zero, a text that is no date."""
+    return any(
+        isinstance(part, (Calculation, Opposite))
+        or (isinstance(part, FunctionCall) and FUNCTIONS[part.function].can_fail)
+        for part in walk(expression)
+    )
 
 
 def to_text(expression: Expression) -> str:
@@ -228,6 +352,8 @@ def to_text(expression: Expression) -> str:
     match expression:
         case Constant():
             return constant_text(expression.value, expression.type)
+        case NullValue():
+            return "null"
         case ParameterValue():
             return f"${expression.name}"
         case CurrentTime():
@@ -237,17 +363,46 @@ def to_text(expression: Expression) -> str:
             return prefix + expression.property
         case WholeEntity():
             return f"${expression.variable}"
-        case Compare():
-            sides = to_text(expression.left), to_text(expression.right)
+        case Compare() | Calculation():
+            sides = _operand_text(expression.left), _operand_text(expression.right)
             return f"{sides[0]} {expression.operator} {sides[1]}"
+        case NullCheck():
+            test = "is not null" if expression.negated else "is null"
+            return f"{_operand_text(expression.operand)} {test}"
+        case Junction():
+            parts = [_operand_text(item) for item in expression.operands]
+            return f" {expression.operator} ".join(parts)
+        case Complement():
+            return f"not {_operand_text(expression.operand)}"
+        case Opposite():
+            return f"-{_operand_text(expression.operand)}"
+        case Conditional():
+            branches = [
+                f"when {to_text(item.condition)} then {to_text(item.result)}"
+                for item in expression.branches
+            ]
+            return f"case {{ {' '.join(branches)} else {to_text(expression.otherwise)} }}"
+        case ListOf():
+            return f"[{', '.join(to_text(item) for item in expression.items)}]"
         case TextMatch():
-            inside = ", ".join(to_text(item) for item in children(expression))
-            return f"{'not ' if expression.negated else ''}{expression.function}({inside})"
-        case Aggregate():
-            return f"{expression.function}({to_text(expression.argument)})"
+            negation = "not " if expression.negated else ""
+            return f"{negation}{expression.function}({_arguments_text(expression)})"
+        case Aggregate() | FunctionCall():
+            return f"{expression.function}({_arguments_text(expression)})"
         case _:
-            inside = ", ".join(to_text(item) for item in children(expression))
-            return f"{_RANKING_NAMES[type(expression)]}({inside})"
+            return f"{_RANKING_NAMES[type(expression)]}({_arguments_text(expression)})"
+
+
+def _arguments_text(expression: Expression) -> str:
+    return ", ".join(to_text(item) for item in children(expression))
+
+
+_INFIX: Final = (Compare, Calculation, NullCheck, Junction, Complement, Opposite)
+
+
+def _operand_text(expression: Expression) -> str:
+    text = to_text(expression)
+    return f"({text})" if isinstance(expression, _INFIX) else text
 
 
 _RANKING_NAMES: Final[dict[Any, str]] = {Nearest: "nearest", Bm25: "bm25", Fusion: "rrf"}

@@ -1,6 +1,6 @@
-"""Which parameters does a query use?
+"""The expressions of a query, and which parameters they use.
 
-Owns the walk over a whole syntax tree; answers for lint.
+Owns the walk over a whole syntax tree; answers for lint and the formatter.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from omnigraph.lang.query.parse import ast
 
 def unused_parameters(query: ast.Query) -> list[str]:
     """Declared parameters whose name no expression of the query mentions, in declared order."""
-    used = {name for part in _parts(query) for name in _variables(part)}
+    used = {name for part in expressions_of(query) for name in _variables(part)}
     return [item.name.text for item in query.parameters if item.name.text not in used]
 
 
-def _parts(query: ast.Query) -> Iterator[ast.Expression]:
-    """Every expression of a query, outermost first."""
+def expressions_of(query: ast.Query) -> Iterator[ast.Expression]:
+    """The outermost expressions of a query."""
     if isinstance(query.body, ast.WriteBody):
         for statement in query.body.statements:
             if not isinstance(statement, ast.Delete):
@@ -45,14 +45,4 @@ def _block_parts(block: ast.Block) -> Iterator[ast.Expression]:
 
 def _variables(expression: ast.Expression) -> Iterator[str]:
     """Names of bare variables inside an expression."""
-    pending = [expression]
-    while pending:
-        match pending.pop():
-            case ast.Variable(name=name):
-                yield name
-            case ast.Comparison(left=left, right=right):
-                pending += (left, right)
-            case ast.Call(arguments=arguments):
-                pending += arguments
-            case _:
-                pass
+    return (part.name for part in ast.parts(expression) if isinstance(part, ast.Variable))

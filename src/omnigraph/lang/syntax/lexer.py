@@ -25,6 +25,7 @@ TYPE_NAME: Final = "type name"
 VARIABLE: Final = "variable"
 INTEGER: Final = "integer"
 DECIMAL: Final = "decimal"
+EXPONENT: Final = "number with an exponent"
 STRING: Final = "string"
 COMMENT: Final = "comment"
 ERROR: Final = "error"
@@ -48,6 +49,7 @@ _SCAN: Final = re.compile(
     | (?P<comment>//[^\n]*+|/\*(?s:.*?)\*/)
     | (?P<open_comment>/\*)
     | (?P<punctuation>->|\.\.|>=|<=|!=|[{}()\[\]:,?@<>=.+*/%|&-])
+    | (?P<exponent>[0-9]++(?:\.[0-9]++)?[eE][+-]?[0-9]++)
     | (?P<decimal>[0-9]++\.[0-9]++)
     | (?P<integer>[0-9]++)
     | (?P<string>"(?:[^"\\]++|\\(?s:.))*+")
@@ -62,6 +64,7 @@ _KINDS: Final = {
     "type": TYPE_NAME,
     "variable": VARIABLE,
     "decimal": DECIMAL,
+    "exponent": EXPONENT,
     "integer": INTEGER,
     "string": STRING,
 }
@@ -122,7 +125,7 @@ def lex(source: Source, diagnostics: Diagnostics) -> Lexed:
             kind = _KINDS[group]
             if kind == STRING and "\\" in word:
                 _check_escapes(word, start, diagnostics)
-            elif end - start > NUMBER_CHARS_MAX and kind in (INTEGER, DECIMAL):
+            elif end - start > NUMBER_CHARS_MAX and kind in (INTEGER, DECIMAL, EXPONENT):
                 _number_too_long(Span(start, end), diagnostics)
                 kind = ERROR
             append(Token(kind, word, start, end))

@@ -7,7 +7,7 @@ one mistake gives one message.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -16,6 +16,7 @@ from omnigraph.lang.query.typed_expressions import EntityType, ParameterValue
 from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.lang.syntax.diagnostics import Diagnostics
 from omnigraph.lang.syntax.source import Span
+from omnigraph.model.types import PropertyType
 
 NAMES_LISTED_MAX: Final = 12
 """How many known names a message lists when none is close to the wrong one."""
@@ -73,6 +74,10 @@ class BindingScope:
     local: dict[str, EntityType] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     hidden: set[str] = field(default_factory=set)
+    written: EntityType | None = None
+    """In a mutation: the type that a bare name is a property of."""
+    fields: Mapping[str, PropertyType] | None = None
+    """Its properties, and for edges the words for the ends; None where no entity is read."""
 
     def find(self, variable: str) -> EntityType | None:
         scope: BindingScope | None = self

@@ -1,45 +1,65 @@
-"""Types of expressions: variables, properties, comparisons, aggregates.
+"""Types of expressions: variables, properties, conditions, aggregates.
 
 Owns the rules for values that are read. Where an expression stands decides what it may be: a
-condition, a column, a sort key or the argument of an aggregate.
+condition, a column, a sort key, the argument of an aggregate, or a value that a mutation writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
 from omnigraph.lang.query.check import search
+from omnigraph.lang.query.check.calls import (
+    check_calculation,
+    check_call,
+    check_case,
+    check_list,
+    check_minus,
+)
+from omnigraph.lang.query.check.comparison import (
+    has_blob,
+    how_to_compare,
+    membership_problem,
+    operand_problem,
+    with_typed_nulls,
+)
 from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.check.names import (
     COMPARE_OTHER,
-    COMPARE_VECTORS,
     describe,
     refuse_blob,
     report_unbound,
+    resolve_field,
     resolve_property,
+    resolve_system_field,
 )
-from omnigraph.lang.query.check.values import compatible, constant, how_to_write, item_type
+from omnigraph.lang.query.check.values import constant, is_literal
 from omnigraph.lang.query.functions import FUNCTIONS
 from omnigraph.lang.query.parse import ast
-from omnigraph.lang.query.parse.expression import COMPARE_NULL
 from omnigraph.lang.query.typed_expressions import (
+    BOOL,
     FLOAT,
     INTEGER,
+    TRUTH,
     Aggregate,
     AggregateFunction,
     Compare,
-    Constant,
+    Complement,
     CurrentTime,
     EntityType,
     Expression,
+    Junction,
+    NullCheck,
+    NullValue,
     PropertyOf,
     WholeEntity,
 )
 from omnigraph.lang.syntax.source import Span
 from omnigraph.model.types import PropertyType
 
-Place = Literal["condition", "column", "order", "aggregate"]
+Place = Literal["condition", "column", "order", "aggregate", "write"]
 
 
 def check_expression(
@@ -47,28 +67,105 @@ def check_expression(
 ) -> Expression | None:
     """The typed expression, or None after reporting what is wrong with it."""
     match expression:
-        case ast.LiteralValue() | ast.ListLiteral():
+        case ast.LiteralValue():
+            if expression.kind == "boolean" and scope.fields is not None:
+                return _boolean_in_mutation(context, scope.fields, expression)
             return constant(context, expression)
+        case ast.NullLiteral():
+            return NullValue(TRUTH)
+        case ast.ListLiteral():
+            return _list(context, scope, expression, place)
         case ast.Variable():
             return _variable(context, scope, expression, place)
         case ast.PropertyAccess():
             return _property(context, scope, expression, place)
+        case ast.SystemField():
+            return resolve_system_field(context, scope, expression)
         case ast.Comparison():
-            return _comparison(context, scope, expression)
+            return _comparison(context, scope, expression, place)
         case ast.AliasReference():
             _refuse_alias(context, expression)
             return None
+        case ast.FieldReference():
+            return resolve_field(context, scope, expression)
         case ast.Call():
             return _call(context, scope, expression, place)
-        case ast.FieldReference():
-            raise AssertionError("fields are checked by mutations")
+        case _:
+            return _operator(context, scope, expression, place)
+
+
+def _boolean_in_mutation(
+    context: Context, fields: Mapping[str, PropertyType], literal: ast.LiteralValue
+) -> Expression | None:
+    """``true`` could be the literal or a property of this name; it is not guessed which."""
+    word = "true" if literal.value else "false"
+    if word not in fields:
+        return constant(context, literal)
+    context.report(
+        "T68",
+        f"`{word}` is a literal, and the type has a property of this name",
+        literal.span,
+        remedy="Rename the property with `@rename_from`, or compare another one.",
+    )
+    return None
+
+
+def check_condition(
+    context: Context, scope: BindingScope, expression: ast.Expression, place: Place
+) -> Expression | None:
+    """A typed expression that is true, false or unknown."""
+    found = check_expression(context, scope, expression, place)
+    if found is None:
+        return None
+    kind = found.type
+    if isinstance(kind, PropertyType) and kind.is_single and kind.scalar is BOOL.scalar:
+        return found
+    context.report(
+        "T60",
+        f"a condition is true or false, and this is {describe(kind)}",
+        expression.span,
+        remedy="Compare it with something.",
+    )
+    return None
+
+
+def _operator(
+    context: Context, scope: BindingScope, expression: ast.Expression, place: Place
+) -> Expression | None:
+    match expression:
+        case ast.Logical():
+            found = [check_condition(context, scope, i, place) for i in expression.operands]
+            known = [item for item in found if item is not None]
+            if len(known) < len(found):
+                return None
+            return Junction(expression.operator, tuple(known))
+        case ast.Not():
+            operand = check_condition(context, scope, expression.operand, place)
+            return None if operand is None else Complement(operand)
+        case ast.NullTest():
+            return _null_test(context, scope, expression, place)
+        case ast.Arithmetic():
+            sides = _all(context, scope, (expression.left, expression.right), place)
+            return None if sides is None else check_calculation(context, expression, *sides)
+        case ast.Minus():
+            operand = check_expression(context, scope, expression.operand, place)
+            return None if operand is None else check_minus(context, expression, operand)
+        case ast.Case():
+            return _case(context, scope, expression, place)
+        case _:
+            raise AssertionError(f"{type(expression).__name__} is no operator")
+
+
+def _all(
+    context: Context, scope: BindingScope, written: Sequence[ast.Expression], place: Place
+) -> list[Expression] | None:
+    """All of several expressions, or None when one of them is wrong."""
+    found = [check_expression(context, scope, item, place) for item in written]
+    known = [item for item in found if item is not None]
+    return known if len(known) == len(found) else None
 
 
 def _refuse_alias(context: Context, expression: ast.AliasReference) -> None:
-    if expression.name == "null":
-        message = "there is no `null` literal"
-        context.report("T36", message, expression.span, remedy=COMPARE_NULL)
-        return
     context.report(
         "T36",
         f"`{expression.name}` is a bare name, which only `order` can use, for a column",
@@ -86,10 +183,21 @@ def _variable(
     name = expression.name
     parameter = context.parameters.get(name)
     if parameter is not None:
-        if parameter.type.is_blob and place != "condition":
+        if parameter.type.is_blob and place not in ("condition", "write"):
             refuse_blob(context, f"the parameter `${name}`", expression.span)
             return None
         return parameter
+    if place == "write":
+        if name not in context.unusable:
+            context.report_unknown(
+                "T14",
+                f"`${name}` is not a parameter of this query",
+                expression.span,
+                name,
+                context.parameters,
+                remedy="Declare it in the head of the query.",
+            )
+        return None
     kind = scope.find(name)
     if kind is None:
         if not scope.is_unknown(name):
@@ -109,11 +217,29 @@ def _variable(
 def _property(
     context: Context, scope: BindingScope, expression: ast.PropertyAccess, place: Place
 ) -> PropertyOf | None:
+    if place == "write":
+        name = expression.property.text
+        context.report(
+            "T14",
+            "a mutation has no variables but its parameters",
+            expression.span,
+            remedy=f"A property of what is changed is its bare name: `{name}`.",
+        )
+        return None
     found = resolve_property(context, scope, expression)
     if found is not None and found.type.is_blob and place != "condition":
         refuse_blob(context, f"`{found.property}`", expression.span)
         return None
     return found
+
+
+def _list(
+    context: Context, scope: BindingScope, written: ast.ListLiteral, place: Place
+) -> Expression | None:
+    if is_literal(written):
+        return constant(context, written)
+    items = _all(context, scope, written.items, place)
+    return None if items is None else check_list(context, written, items)
 
 
 # Calls
@@ -123,6 +249,17 @@ def _call(context: Context, scope: BindingScope, call: ast.Call, place: Place) -
     kind = FUNCTIONS[call.function.text].kind
     if kind == "constant":
         return CurrentTime()
+    if kind == "scalar":
+        arguments = _all(context, scope, call.arguments, place)
+        return None if arguments is None else check_call(context, call, arguments)
+    if place == "write":
+        context.report(
+            "T64",
+            f"`{call.function.text}` cannot stand in a mutation",
+            call.span,
+            remedy="Find the entities with a read query first.",
+        )
+        return None
     if kind == "aggregate":
         return _aggregate(context, scope, call, place)
     if kind == "text":
@@ -180,61 +317,62 @@ def _refuse_argument(
     context.report("T8", message, span, remedy="Use `count` to count values of any type.")
 
 
-# Comparisons
+# Conditions
+
+
+def _null_test(
+    context: Context, scope: BindingScope, written: ast.NullTest, place: Place
+) -> NullCheck | None:
+    operand = check_expression(context, scope, written.operand, place)
+    if operand is None:
+        return None
+    kind = operand.type
+    if isinstance(kind, EntityType) or kind.is_blob:
+        context.report(
+            "T7",
+            f"{describe(kind)} has no null test",
+            written.span,
+            remedy="Test one of its properties." if isinstance(kind, EntityType) else COMPARE_OTHER,
+        )
+        return None
+    return NullCheck(operand, written.negated)
+
+
+def _case(
+    context: Context, scope: BindingScope, written: ast.Case, place: Place
+) -> Expression | None:
+    conditions = [check_condition(context, scope, i.condition, place) for i in written.branches]
+    results = [check_expression(context, scope, i.result, place) for i in written.branches]
+    otherwise: Expression | None = NullValue(TRUTH)
+    if written.otherwise is not None:
+        otherwise = check_expression(context, scope, written.otherwise, place)
+    pairs = [
+        (condition, result)
+        for condition, result in zip(conditions, results, strict=True)
+        if condition is not None and result is not None
+    ]
+    if len(pairs) < len(conditions) or otherwise is None:
+        return None
+    return check_case(context, written, pairs, otherwise)
 
 
 def _comparison(
-    context: Context, scope: BindingScope, comparison: ast.Comparison
+    context: Context, scope: BindingScope, comparison: ast.Comparison, place: Place
 ) -> Compare | None:
-    left = check_expression(context, scope, comparison.left, "condition")
-    right = check_expression(context, scope, comparison.right, "condition")
-    if left is None or right is None:
+    sides = _all(context, scope, (comparison.left, comparison.right), place)
+    if sides is None:
         return None
-    problem = _operand_problem(comparison.operator, left, right)
+    left, right = with_typed_nulls(comparison.operator, *sides)
+    if comparison.operator == "in":
+        problem = membership_problem(left, right)
+        if problem is not None:
+            remedy = "Write a list: `$variable.property in [1, 2]`."
+            context.report("T7", problem, comparison.span, remedy=remedy)
+            return None
+        return Compare("contains", right, left)
+    problem = operand_problem(comparison.operator, left, right)
     if problem is not None:
-        context.report("T7", problem, comparison.span, remedy=_how_to_compare(left, right))
+        code = "T11" if place == "write" and has_blob(left, right) else "T7"
+        context.report(code, problem, comparison.span, remedy=how_to_compare(left, right))
         return None
     return Compare(comparison.operator, left, right)
-
-
-def _operand_problem(
-    operator: ast.ComparisonOperator, left: Expression, right: Expression
-) -> str | None:
-    """What is wrong with comparing these two, or None."""
-    kinds = left.type, right.type
-    for kind in kinds:
-        if isinstance(kind, EntityType):
-            return f"a whole {kind} cannot be compared"
-        if kind.is_blob or kind.is_vector:
-            return f"{describe(kind)} cannot be compared"
-    first, second = cast(tuple[PropertyType, PropertyType], kinds)
-    if operator == "contains" and first.is_list:
-        if second.is_list or not compatible(item_type(first), second):
-            return f"{describe(first)} cannot contain {describe(second)}"
-        return None
-    if operator in ("contains", "starts_with"):
-        if first.is_string and second.is_string:
-            return None
-        return f"`{operator}` takes two strings, not {describe(first)} and {describe(second)}"
-    if first.is_list or second.is_list:
-        return f"a list cannot be compared with `{operator}`"
-    if not compatible(first, second):
-        return f"{describe(first)} cannot be compared with {describe(second)}"
-    return None
-
-
-def _how_to_compare(left: Expression, right: Expression) -> str:
-    """A remedy for the mistake that a person most likely made."""
-    for one, other in ((left, right), (right, left)):
-        kind = one.type
-        if isinstance(kind, EntityType):
-            return "Compare a property, such as the key: `$variable.property`."
-        if kind.is_blob:
-            return COMPARE_OTHER
-        if kind.is_vector:
-            return COMPARE_VECTORS
-        if kind.is_list:
-            return "Ask for one item: `$variable.list contains value`."
-        if isinstance(one, Constant) and isinstance(other.type, PropertyType):
-            return how_to_write(other.type)
-    return "Compare two values of one type."

@@ -6,23 +6,37 @@ list.
 
 from __future__ import annotations
 
-from omnigraph.lang.query.check.context import Context
+from dataclasses import replace
+
+from omnigraph.lang.query.check.context import BindingScope, Context
+from omnigraph.lang.query.check.expression import check_expression
 from omnigraph.lang.query.check.names import COMPARE_OTHER, COMPARE_VECTORS, describe, how_to_give
 from omnigraph.lang.query.check.values import (
     check_membership,
     compatible,
     constant,
     how_to_write,
+    is_literal,
     item_type,
 )
 from omnigraph.lang.query.parse import ast
-from omnigraph.lang.query.typed_expressions import Compare, CurrentTime, Expression, PropertyOf
+from omnigraph.lang.query.typed_expressions import (
+    Compare,
+    EntityType,
+    Expression,
+    NullValue,
+    PropertyOf,
+)
 from omnigraph.lang.schema import NodeType
 from omnigraph.model.types import PropertyType
 
 
 def check_inline(
-    context: Context, variable: str, node: NodeType, item: ast.PropertyValue
+    context: Context,
+    scope: BindingScope,
+    variable: str,
+    node: NodeType,
+    item: ast.PropertyValue,
 ) -> Compare | None:
     """The condition an inline equality stands for, or None after reporting."""
     name = item.name.text
@@ -31,7 +45,7 @@ def check_inline(
         message = f"node type {node.name} has no property `{name}`"
         context.report_unknown("T2", message, item.name.span, name, node.properties)
         return None
-    value = _value(context, name, declared.type, item.value)
+    value = _value(context, scope, name, declared.type, item.value)
     if value is None:
         return None
     operator: ast.ComparisonOperator = "contains" if declared.type.is_list else "="
@@ -39,18 +53,24 @@ def check_inline(
 
 
 def _value(
-    context: Context, name: str, kind: PropertyType, written: ast.Expression
+    context: Context,
+    scope: BindingScope,
+    name: str,
+    kind: PropertyType,
+    written: ast.Expression,
 ) -> Expression | None:
-    if isinstance(written, (ast.LiteralValue, ast.ListLiteral)):
+    if is_literal(written):
         return _literal(context, name, kind, written)
     value: Expression | None
+    if isinstance(written, ast.NullLiteral):
+        return NullValue(replace(item_type(kind), nullable=True))
     if isinstance(written, ast.Variable):
         value = context.parameters.get(written.name)
         if value is None and written.name in context.unusable:
             return None
         if value is None:
             context.report_unknown(
-                "T6",
+                "T3",
                 f"`${written.name}` is not a parameter",
                 written.span,
                 written.name,
@@ -59,13 +79,15 @@ def _value(
             )
             return None
     else:
-        value = CurrentTime()
+        value = check_expression(context, scope, written, "condition")
+        if value is None:
+            return None
     item = item_type(kind)
     remedy = how_to_give(value, item)
     if kind.is_blob or kind.is_vector:
         message = f"`{name}` is {kind.required()}, which cannot be compared"
         remedy = COMPARE_OTHER if kind.is_blob else COMPARE_VECTORS
-    elif not compatible(item, value.type):
+    elif isinstance(value.type, EntityType) or not compatible(item, value.type):
         what = f"an item of `{name}`" if kind.is_list else f"`{name}`"
         message = f"{what} is {item.required()}, and this is {describe(value.type)}"
     else:

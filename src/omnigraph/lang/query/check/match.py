@@ -8,7 +8,7 @@ nor what it means.
 from __future__ import annotations
 
 from omnigraph.lang.query.check.context import BindingScope, Context
-from omnigraph.lang.query.check.expression import check_expression
+from omnigraph.lang.query.check.expression import check_condition
 from omnigraph.lang.query.check.infer import infer_types
 from omnigraph.lang.query.check.inline import check_inline
 from omnigraph.lang.query.check.traversal import check_traversal
@@ -35,14 +35,38 @@ def check_block(
                 found = check_traversal(context, scope, clause, edge_variables)
                 if found is not None:
                     traversals.append(found)
+            case ast.Filter() if (edge := _edge_meant(context, clause)) is not None:
+                context.report(
+                    "T7",
+                    f"`{edge}` is an operator, and a whole node is no operand of it",
+                    clause.span,
+                    remedy=f'Write the edge in quotes: `"{edge}"`, as `fmt --upgrade` does.',
+                )
             case ast.Filter():
-                condition = check_expression(context, scope, clause.condition, "condition")
+                condition = check_condition(context, scope, clause.condition, "condition")
                 if condition is not None:
                     conditions.append(condition)
             case ast.Negation():
                 negations.append(_negation(context, scope, clause))
     checked = CheckedBlock(scope.local, tuple(traversals), tuple(conditions), tuple(negations))
     return checked, scope
+
+
+def _edge_meant(context: Context, clause: ast.Filter) -> str | None:
+    """The edge of ``$a in $b``, which was a traversal before the word became an operator."""
+    match clause.condition:
+        case ast.Comparison(operator="in", left=left, right=right):
+            word = "in"
+        case ast.Logical(operator=word, operands=(left, right)):
+            pass
+        case _:
+            return None
+    sides = (left, right)
+    if not all(isinstance(side, ast.Variable) for side in sides):
+        return None
+    if all(isinstance(i, ast.Variable) and i.name in context.parameters for i in sides):
+        return None
+    return word if context.schema.edge(word) is not None else None
 
 
 def _binding(context: Context, scope: BindingScope, clause: ast.Binding) -> list[Expression]:
@@ -65,7 +89,7 @@ def _binding(context: Context, scope: BindingScope, clause: ast.Binding) -> list
         return []
     conditions: list[Expression] = []
     for item in clause.properties:
-        condition = check_inline(context, variable.text, node, item)
+        condition = check_inline(context, scope, variable.text, node, item)
         if condition is not None:
             conditions.append(condition)
     return conditions
@@ -133,6 +157,8 @@ def _mentioned(context: Context, block: ast.Block) -> set[str]:
             match clause:
                 case ast.Binding():
                     found.add(clause.variable.text)
+                    for item in clause.properties:
+                        found |= _in_expression(context, item.value)
                 case ast.Traversal():
                     found.update((clause.left.text, clause.right.text))
                 case ast.Filter():
@@ -144,17 +170,14 @@ def _mentioned(context: Context, block: ast.Block) -> set[str]:
 
 def _in_expression(context: Context, expression: ast.Expression) -> set[str]:
     found: set[str] = set()
-    pending = [expression]
-    while pending:
-        match pending.pop():
+    for part in ast.parts(expression):
+        match part:
             case ast.PropertyAccess(variable=variable):
                 found.add(variable.text)
+            case ast.SystemField(variable=ast.Name(text=name)):
+                found.add(name)
             case ast.Variable(name=name) if name not in context.parameters:
                 found.add(name)
-            case ast.Comparison(left=left, right=right):
-                pending += (left, right)
-            case ast.Call(arguments=arguments):
-                pending += arguments
             case _:
                 pass
     return found

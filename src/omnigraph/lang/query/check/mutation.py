@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omnigraph.lang.query.check.context import Context
-from omnigraph.lang.query.check.names import COMPARE_OTHER, describe, how_to_give
-from omnigraph.lang.query.check.values import compatible, constant, how_to_write, stored_constant
+from omnigraph.lang.query.check.context import BindingScope, Context
+from omnigraph.lang.query.check.expression import check_condition, check_expression
+from omnigraph.lang.query.check.names import describe, how_to_give, report_unknown_field
+from omnigraph.lang.query.check.values import compatible, is_literal, stored_constant
 from omnigraph.lang.query.checked import (
     CheckedAssignment,
     CheckedDelete,
@@ -21,10 +22,9 @@ from omnigraph.lang.query.checked import (
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
     STRING,
-    Compare,
-    CurrentTime,
     EntityType,
     Expression,
+    NullValue,
     ParameterValue,
     PropertyOf,
 )
@@ -142,6 +142,8 @@ def _assignments(
     if not statement.assignments:
         message = f"nothing is assigned to {declared.name}"
         context.report("T10", message, statement.span, remedy="Assign at least one property.")
+    readable = None if isinstance(statement, ast.Insert) else fields
+    scope = BindingScope(written=_type(declared), fields=readable)
     found: list[CheckedAssignment] = []
     seen: set[str] = set()
     for item in statement.assignments:
@@ -156,38 +158,35 @@ def _assignments(
             continue
         seen.add(name)
         if name not in fields:
-            _report_unknown_field(context, declared, item.name, fields)
+            report_unknown_field(context, _type(declared), item.name, fields)
             continue
-        value = _assigned(context, item, fields[name])
+        value = _assigned(context, scope, item, fields[name])
         if value is not None:
             found.append(CheckedAssignment(PropertyOf("", name, fields[name]), value))
     return tuple(found)
 
 
-def _report_unknown_field(
-    context: Context,
-    declared: NodeType | EdgeType,
-    name: ast.Name,
-    fields: Mapping[str, PropertyType],
-) -> None:
-    remedy = None
-    if name.text == "id":
-        remedy = "The id follows from the key, or is made by the graph: it is never written."
-    elif isinstance(declared, EdgeType) and name.text in (*declared.endpoints, "source", "target"):
-        remedy = "The ends of an edge are called `from` and `to`."
-    message = f"{declared.kind} type {declared.name} has no property `{name.text}`"
-    context.report_unknown("T11", message, name.span, name.text, fields, remedy=remedy)
-
-
-def _assigned(context: Context, item: ast.PropertyValue, kind: PropertyType) -> Expression | None:
+def _assigned(
+    context: Context, scope: BindingScope, item: ast.PropertyValue, kind: PropertyType
+) -> Expression | None:
     """The value of an assignment, known to fit the property."""
     name = f"`{item.name.text}`"
-    if isinstance(item.value, (ast.LiteralValue, ast.ListLiteral)):
+    if is_literal(item.value):
         return stored_constant(context, item.value, kind, name)
-    value = _parameter_or_now(context, item.value)
+    value = check_expression(context, scope, item.value, "write")
     if value is None:
         return None
-    if not compatible(kind, value.type):
+    if isinstance(value, NullValue):
+        return _assigned_null(context, item, kind)
+    if kind.is_blob and not isinstance(value, ParameterValue):
+        context.report(
+            "T24",
+            f"{name} is a Blob, which takes a literal or a parameter",
+            item.value.span,
+            remedy="Pass the bytes as a parameter.",
+        )
+        return None
+    if isinstance(value.type, EntityType) or not compatible(kind, value.type):
         context.report(
             "T7",
             f"{name} is {kind.required()}, and this is {describe(value.type)}",
@@ -198,22 +197,18 @@ def _assigned(context: Context, item: ast.PropertyValue, kind: PropertyType) -> 
     return value
 
 
-def _parameter_or_now(
-    context: Context, written: ast.Expression
-) -> ParameterValue | CurrentTime | None:
-    if not isinstance(written, ast.Variable):
-        return CurrentTime()
-    parameter = context.parameters.get(written.name)
-    if parameter is None and written.name not in context.unusable:
-        context.report_unknown(
-            "T14",
-            f"`${written.name}` is not a parameter of this query",
-            written.span,
-            written.name,
-            context.parameters,
-            remedy="Declare it in the head of the query.",
-        )
-    return parameter
+def _assigned_null(
+    context: Context, item: ast.PropertyValue, kind: PropertyType
+) -> NullValue | None:
+    if kind.nullable:
+        return NullValue(kind)
+    context.report(
+        "T3",
+        f"`{item.name.text}` is {kind}, which cannot be null",
+        item.value.span,
+        remedy="Assign a value, or declare the property with `?`.",
+    )
+    return None
 
 
 def _check_complete(context: Context, statement: ast.Insert, declared: NodeType | EdgeType) -> None:
@@ -244,34 +239,7 @@ def _check_complete(context: Context, statement: ast.Insert, declared: NodeType 
 
 
 def _where(
-    context: Context, where: ast.Comparison, declared: NodeType | EdgeType
-) -> Compare | None:
-    field, written = where.left, where.right
-    assert isinstance(field, ast.FieldReference)
-    fields = _fields(declared, with_ends=True)
-    if field.name not in fields:
-        _report_unknown_field(context, declared, ast.Name(field.name, field.span), fields)
-        return None
-    kind = fields[field.name]
-    if kind.is_blob:
-        message = f"`{field.name}` is a Blob, which cannot be compared"
-        context.report("T11", message, field.span, remedy=COMPARE_OTHER)
-        return None
-    value: Expression | None
-    if isinstance(written, (ast.LiteralValue, ast.ListLiteral)):
-        value = constant(context, written)
-    else:
-        value = _parameter_or_now(context, written)
-    if value is None:
-        return None
-    assert isinstance(value.type, PropertyType)
-    if not kind.is_single or not value.type.is_single or not compatible(kind, value.type):
-        context.report(
-            "T7",
-            f"`{field.name}` is {kind.required()} and cannot be compared with "
-            f"{describe(value.type)}",
-            where.span,
-            remedy=how_to_write(kind) if kind.is_single else COMPARE_OTHER,
-        )
-        return None
-    return Compare(where.operator, PropertyOf("", field.name, kind), value)
+    context: Context, where: ast.Expression, declared: NodeType | EdgeType
+) -> Expression | None:
+    scope = BindingScope(written=_type(declared), fields=_fields(declared, with_ends=True))
+    return check_condition(context, scope, where, "write")

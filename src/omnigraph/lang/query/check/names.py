@@ -5,12 +5,15 @@ Owns the messages about variables and properties that do not exist or cannot be 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from typing import Final
 
 from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
+    STRING,
+    Constant,
     EntityType,
     Expression,
     ParameterValue,
@@ -45,6 +48,71 @@ def resolve_property(
         )
         return None
     return PropertyOf(variable, name, properties[name].type)
+
+
+def resolve_system_field(
+    context: Context, scope: BindingScope, expression: ast.SystemField
+) -> Expression | None:
+    """``@id``, ``@src``, ``@dst`` or ``@type`` of a bound variable, or of what is written."""
+    field = expression.name.text
+    if expression.variable is None:
+        variable, kind = "", scope.written
+        if kind is None:
+            context.report(
+                "T6",
+                f"`@{field}` needs a variable",
+                expression.span,
+                remedy=f"Write `$variable.@{field}`.",
+            )
+            return None
+    else:
+        variable = expression.variable.text
+        kind = scope.find(variable)
+        if kind is None:
+            if not scope.is_unknown(variable):
+                report_unbound(context, scope, "T6", variable, expression.variable.span)
+            return None
+    known = (*context.schema.type(kind.key).system_columns, "type")
+    if field not in known:
+        message = f"{kind.kind} type {kind} has no `@{field}`"
+        context.report_unknown("T6", message, expression.name.span, field, known)
+        return None
+    if field == "type":
+        return Constant(kind.name, STRING)
+    return PropertyOf(variable, field, STRING)
+
+
+def resolve_field(
+    context: Context, scope: BindingScope, expression: ast.FieldReference
+) -> PropertyOf | None:
+    """A property of the entity that a mutation is about."""
+    name = expression.name
+    if scope.fields is None or scope.written is None:
+        context.report(
+            "T65",
+            f"`{name}` is a property, and there is no entity yet that has it",
+            expression.span,
+            remedy="Give a literal, a parameter or a function of them.",
+        )
+        return None
+    kind = scope.fields.get(name)
+    if kind is None:
+        report_unknown_field(context, scope.written, ast.Name(name, expression.span), scope.fields)
+        return None
+    return PropertyOf("", name, kind)
+
+
+def report_unknown_field(
+    context: Context, written: EntityType, name: ast.Name, fields: Mapping[str, PropertyType]
+) -> None:
+    """A mutation names a property that its type does not have."""
+    remedy = None
+    if name.text == "id":
+        remedy = "The id follows from the key, or is made by the graph: it is never written."
+    elif name.text in (*context.schema.type(written.key).endpoints, "source", "target"):
+        remedy = "The ends of an edge are called `from` and `to`."
+    message = f"{written.kind} type {written} has no property `{name.text}`"
+    context.report_unknown("T11", message, name.span, name.text, fields, remedy=remedy)
 
 
 def report_unbound(context: Context, scope: BindingScope, code: str, name: str, span: Span) -> None:

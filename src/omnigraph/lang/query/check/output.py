@@ -19,14 +19,20 @@ from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
     Aggregate,
     Bm25,
+    Constant,
+    CurrentTime,
     EntityType,
     Expression,
     Fusion,
     Nearest,
-    ParameterValue,
+    NullValue,
     PropertyOf,
     Ranking,
+    TextMatch,
     WholeEntity,
+    children,
+    has_aggregate,
+    walk,
 )
 
 _RANKINGS: Final = (Nearest, Bm25, Fusion)
@@ -46,14 +52,14 @@ class CheckedOutput:
 def check_output(context: Context, scope: BindingScope, body: ast.ReadBody) -> CheckedOutput | None:
     """None when something was reported: a part alone is of no use."""
     errors_before = context.diagnostics.error_count
-    is_aggregate = any(_is_aggregate_call(item.expression) for item in body.returns)
+    is_aggregate = any(_has_aggregate(item.expression) for item in body.returns)
     columns = [_column(context, scope, item) for item in body.returns]
     aliases = {
         item.alias.text: column
         for item, column in zip(body.returns, columns, strict=True)
         if item.alias is not None
     }
-    keys = _Order(context, scope, body, aliases, is_aggregate).check()
+    keys = _Order(context, scope, body, aliases, columns, is_aggregate).check()
     _check_limits(context, body, keys)
     _check_fusions(context, body, columns, keys)
     if is_aggregate:
@@ -73,9 +79,10 @@ def check_output(context: Context, scope: BindingScope, body: ast.ReadBody) -> C
 # Return
 
 
-def _is_aggregate_call(expression: ast.Expression) -> bool:
-    return (
-        isinstance(expression, ast.Call) and FUNCTIONS[expression.function.text].kind == "aggregate"
+def _has_aggregate(expression: ast.Expression) -> bool:
+    return any(
+        isinstance(part, ast.Call) and FUNCTIONS[part.function.text].kind == "aggregate"
+        for part in ast.parts(expression)
     )
 
 
@@ -83,37 +90,83 @@ def _column(context: Context, scope: BindingScope, item: ast.ReturnItem) -> Resu
     expression = check_expression(context, scope, item.expression, "column")
     if expression is None:
         return None
+    if isinstance(expression, NullValue):
+        context.report(
+            "T67",
+            "`null` alone has no type",
+            item.span,
+            remedy="Return it from a `case` or a `coalesce` that has a value, too.",
+        )
+        return None
     name = _column_name(item.expression) if item.alias is None else item.alias.text
+    if name is None:
+        context.report(
+            "T66",
+            "this column needs a name",
+            item.span,
+            remedy="Name it: `… as name`.",
+        )
+        return None
     return ResultColumn(name, expression)
 
 
-def _column_name(expression: ast.Expression) -> str:
-    """The name of a column that has no alias."""
+def _column_name(expression: ast.Expression) -> str | None:
+    """The name of a column that has no alias; None for an operator, which needs one."""
     match expression:
         case ast.PropertyAccess():
             return f"{expression.variable.text}.{expression.property.text}"
+        case ast.SystemField(variable=ast.Name(text=variable), name=name):
+            return f"{variable}.@{name.text}"
         case ast.Variable():
             return expression.name
         case ast.Call():
             return expression.function.text
-        case _:
+        case ast.LiteralValue() | ast.ListLiteral():
             return "literal"
+        case _:
+            return None
 
 
 def _check_grouping(
     context: Context, body: ast.ReadBody, columns: Sequence[ResultColumn | None]
 ) -> None:
     """In a query with an aggregate, every other item is part of the grouping key."""
+    every = [column.expression for column in columns if column is not None]
+    keys = [item for item in every if not has_aggregate(item)]
     for item, column in zip(body.returns, columns, strict=True):
         if column is None:
             continue
-        if not isinstance(column.expression, (Aggregate, PropertyOf, WholeEntity, ParameterValue)):
+        expression = column.expression
+        if expression in keys and not _can_group(expression):
             context.report(
                 "T9",
-                "next to an aggregate only properties, variables and aggregates can be returned",
+                "next to an aggregate neither literals nor searches can be returned",
                 item.span,
                 remedy="Remove the item, or return it from a query of its own.",
             )
+        elif expression not in keys and not _is_covered(expression, keys):
+            context.report(
+                "T9",
+                "outside its aggregates, this column uses something that is no key of the groups",
+                item.span,
+                remedy="Return that part as a column of its own, too.",
+            )
+
+
+def _can_group(expression: Expression) -> bool:
+    parts = list(walk(expression))
+    if any(isinstance(part, (Nearest, Bm25, Fusion, TextMatch)) for part in parts):
+        return False
+    return not isinstance(expression, (Constant, CurrentTime))
+
+
+def _is_covered(expression: Expression, keys: Sequence[Expression]) -> bool:
+    """Whether an expression has one value in a group: made of keys and aggregates."""
+    if expression in keys or isinstance(expression, Aggregate):
+        return True
+    if isinstance(expression, (PropertyOf, WholeEntity, TextMatch, Nearest, Bm25, Fusion)):
+        return False
+    return all(_is_covered(part, keys) for part in children(expression))
 
 
 # Order
@@ -135,6 +188,7 @@ class _Order:
         scope: BindingScope,
         body: ast.ReadBody,
         aliases: dict[str, ResultColumn | None],
+        columns: Sequence[ResultColumn | None],
         is_aggregate: bool,
     ) -> None:
         self._context = context
@@ -143,9 +197,9 @@ class _Order:
         self._aliases = aliases
         self._is_aggregate = is_aggregate
         self._returned = {
-            item.expression
-            for item in body.returns
-            if item.alias is None and isinstance(item.expression, ast.PropertyAccess)
+            item.expression: column
+            for item, column in zip(body.returns, columns, strict=True)
+            if _can_order(item.expression)
         }
 
     def check(self) -> list[_OutputKey]:
@@ -161,9 +215,17 @@ class _Order:
         if isinstance(written, ast.AliasReference):
             return self._alias(item, written)
         if not _can_order(written):
-            self._refuse(item, "rows are ordered by properties, columns or searches")
+            self._refuse(item, "rows are ordered by values of the row, by columns or searches")
             return None
-        expression = check_expression(self._context, self._scope, written, "order")
+        expression: Expression | None
+        if self._is_aggregate and written in self._returned:
+            column = self._returned[written]
+            expression = None if column is None else column.expression
+        elif _has_aggregate(written):
+            self._refuse(item, "an aggregate that is not returned cannot order the rows")
+            return None
+        else:
+            expression = check_expression(self._context, self._scope, written, "order")
         if expression is None or not self._is_ordered(item, expression):
             return None
         if self._is_aggregate and written not in self._returned:
@@ -216,8 +278,9 @@ class _Order:
 
 def _can_order(expression: ast.Expression) -> bool:
     if isinstance(expression, ast.Call):
-        return FUNCTIONS[expression.function.text].kind in ("rank", "fusion")
-    return isinstance(expression, ast.PropertyAccess)
+        return FUNCTIONS[expression.function.text].kind not in ("constant", "text")
+    literals = (ast.LiteralValue, ast.NullLiteral, ast.ListLiteral)
+    return not isinstance(expression, (*literals, ast.Variable))
 
 
 def _split(keys: Sequence[_OutputKey]) -> tuple[Ranking | None, tuple[SortKey, ...]]:

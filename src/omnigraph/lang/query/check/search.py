@@ -10,7 +10,7 @@ from typing import cast
 
 from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.check.names import resolve_property
-from omnigraph.lang.query.check.values import constant
+from omnigraph.lang.query.check.values import constant, is_literal
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
     FUZZY_EDITS_DEFAULT,
@@ -215,7 +215,7 @@ _REPORTED = _Reported()
 
 def _given(context: Context, written: ast.Expression) -> Expression | _Reported | None:
     """A value known before anything is read: a literal or a parameter; None for anything else."""
-    if isinstance(written, (ast.LiteralValue, ast.ListLiteral)):
+    if is_literal(written):
         return constant(context, written) or _REPORTED
     if isinstance(written, ast.Variable):
         if written.name in context.unusable:

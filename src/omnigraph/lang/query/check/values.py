@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from math import isfinite
+from typing import Final, TypeGuard
 
 from omnigraph.errors import InvalidValue
 from omnigraph.lang.query.check.context import Context
@@ -18,6 +19,7 @@ from omnigraph.lang.syntax.source import Span
 from omnigraph.model.calendar import parse_date, parse_instant
 from omnigraph.model.types import SCALARS, PropertyType
 
+I64_MIN: Final = -(2**63)
 I64_MAX: Final = 2**63 - 1
 U64_MAX: Final = 2**64 - 1
 
@@ -33,6 +35,13 @@ _WRITE: Final[Mapping[str, str]] = {
     "datetime": 'Write `datetime("2024-02-29T12:00:00Z")`, with `Z` or an offset.',
     "blob": 'Write `"base64:…"` or a URI.',
 }
+
+
+def is_literal(expression: ast.Expression) -> TypeGuard[ast.LiteralValue | ast.ListLiteral]:
+    """Whether an expression is a literal, or a list of nothing else."""
+    if isinstance(expression, ast.ListLiteral):
+        return all(isinstance(i, ast.LiteralValue | ast.ListLiteral) for i in expression.items)
+    return isinstance(expression, ast.LiteralValue)
 
 
 def compatible(left: PropertyType, right: PropertyType) -> bool:
@@ -54,7 +63,7 @@ def constant(context: Context, literal: ast.LiteralValue | ast.ListLiteral) -> C
     value = literal.value
     if literal.kind == "integer":
         assert isinstance(value, int)
-        if value > U64_MAX:
+        if not I64_MIN <= value <= U64_MAX:
             context.report(
                 "T38",
                 "this number does not fit any whole-number type",
@@ -65,6 +74,14 @@ def constant(context: Context, literal: ast.LiteralValue | ast.ListLiteral) -> C
         return Constant(value, INTEGER if value <= I64_MAX else _UNSIGNED)
     if literal.kind == "date" or literal.kind == "datetime":
         return _time(context, literal)
+    if isinstance(value, float) and not isfinite(value):
+        context.report(
+            "T38",
+            "this number does not fit a 64-bit float",
+            literal.span,
+            remedy="Write a number below 1.8e308.",
+        )
+        return None
     kinds = {"string": STRING, "decimal": FLOAT, "boolean": BOOL}
     return Constant(value, kinds[literal.kind])
 
@@ -92,6 +109,7 @@ def _list(context: Context, literal: ast.ListLiteral) -> Constant | None:
                 "T35", "a list cannot hold a list", item.span, remedy="Write one flat list."
             )
             return None
+        assert isinstance(item, ast.LiteralValue)
         found = constant(context, item)
         if found is None:
             return None

@@ -7,13 +7,16 @@ later without changing what is here. Knows neither the schema nor the types of a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from omnigraph.lang.syntax.lexer import Token
 from omnigraph.lang.syntax.source import Source, Span
 
-ComparisonOperator = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
+ComparisonOperator = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with", "in"]
+LogicalOperator = Literal["and", "or"]
+ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
 LiteralKind = Literal["string", "integer", "decimal", "boolean", "date", "datetime"]
 Direction = Literal["asc", "desc"]
 
@@ -45,8 +48,13 @@ class LiteralValue:
 
 
 @dataclass(frozen=True, slots=True)
+class NullLiteral:
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ListLiteral:
-    items: tuple[LiteralValue | ListLiteral, ...]
+    items: tuple[Expression, ...]
     span: Span = field(compare=False, repr=False)
 
 
@@ -66,6 +74,15 @@ class PropertyAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemField:
+    """``$variable.@id``; in a mutation ``@id``, without a variable."""
+
+    variable: Name | None
+    name: Name
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class AliasReference:
     """A bare name: the alias of a return item."""
 
@@ -75,7 +92,7 @@ class AliasReference:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a known function with an acceptable number of arguments."""
+    """A call of a known function with an acceptable number of arguments, options in their place."""
 
     function: Name
     arguments: tuple[Expression, ...]
@@ -91,8 +108,61 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class NullTest:
+    """``operand is null``, or ``is not null``."""
+
+    operand: Expression
+    negated: bool
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """``and`` or ``or`` of at least two operands."""
+
+    operator: LogicalOperator
+    operands: tuple[Expression, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expression
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    operand: Expression
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    condition: Expression
+    result: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``case { when … then … else … }``; without ``else`` the other rows are null."""
+
+    branches: tuple[When, ...]
+    otherwise: Expression | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class FieldReference:
-    """A property of the type a mutation is about, in its ``where``."""
+    """A property of the type a mutation is about: a bare name."""
 
     name: str
     span: Span = field(compare=False, repr=False)
@@ -100,14 +170,47 @@ class FieldReference:
 
 Expression: TypeAlias = (
     LiteralValue
+    | NullLiteral
     | ListLiteral
     | Variable
     | PropertyAccess
+    | SystemField
     | AliasReference
     | Call
     | Comparison
+    | NullTest
+    | Logical
+    | Not
+    | Arithmetic
+    | Minus
+    | Case
     | FieldReference
 )
+
+
+def operands(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside another one, in text order."""
+    match expression:
+        case Comparison(left=left, right=right) | Arithmetic(left=left, right=right):
+            return (left, right)
+        case NullTest(operand=operand) | Not(operand=operand) | Minus(operand=operand):
+            return (operand,)
+        case Logical(operands=inner) | Call(arguments=inner) | ListLiteral(items=inner):
+            return inner
+        case Case():
+            parts = [part for item in expression.branches for part in (item.condition, item.result)]
+            return tuple(parts if expression.otherwise is None else [*parts, expression.otherwise])
+        case _:
+            return ()
+
+
+def parts(expression: Expression) -> Iterator[Expression]:
+    """An expression and everything inside it."""
+    pending = [expression]
+    while pending:
+        found = pending.pop()
+        yield found
+        pending += operands(found)
 
 
 # Clauses of a match
@@ -219,14 +322,14 @@ class Insert:
 class Update:
     type_name: Name
     assignments: tuple[PropertyValue, ...]
-    where: Comparison
+    where: Expression
     span: Span = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
     type_name: Name
-    where: Comparison
+    where: Expression
     span: Span = field(compare=False, repr=False)
 
 

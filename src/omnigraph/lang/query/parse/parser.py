@@ -1,8 +1,7 @@
 """Text to syntax tree: queries, their heads, and mutation statements.
 
 Owns the grammar of heads and statements; what stands inside a match, a return or an order is in
-``read``. Reports every query that does not parse and goes on at the next ``query``. No word
-is reserved: what a name means is decided by where it stands.
+``read``. Reports every query that does not parse and goes on at the next ``query``.
 """
 
 from __future__ import annotations
@@ -19,10 +18,6 @@ from omnigraph.lang.syntax.stream import Recover
 ANNOTATIONS: Final = ("description", "instruction")
 _UNKNOWN_ANNOTATION: Final = "P104"
 _MIXED_BODY: Final = "P105"
-_ASSIGN_NULL: Final = (
-    "Assign an optional parameter, declared with `?`, and give it null; an insert may leave the "
-    "property out."
-)
 _STATEMENT_WORDS: Final = ("insert", "update", "delete")
 _READ_WORDS: Final = ("match", "return", "order", "limit")
 
@@ -54,6 +49,7 @@ class QueryParser(ReadParser):
             try:
                 found.append(self._query())
             except Recover:
+                self.bare_names_are_properties = False
                 self.skip_until(self._at_query)
         return found
 
@@ -166,11 +162,6 @@ class QueryParser(ReadParser):
             self.try_for("}")
             if self.current.text in _READ_WORDS:
                 self._refuse_mixture("a query that writes cannot also read")
-            if self.current.text in ("and", "or"):
-                self.fail(
-                    "a `where` holds one comparison",
-                    remedy="Use one statement per condition, or find the ids with a read first.",
-                )
         return self.fail()
 
     def _refuse_mixture(self, message: str) -> NoReturn:
@@ -202,17 +193,17 @@ class QueryParser(ReadParser):
     def _assignments(self) -> tuple[ast.PropertyValue, ...]:
         """In braces, commas optional. An empty list is for the checker to refuse."""
         self.expect("{")
+        self.bare_names_are_properties = True
         found: list[ast.PropertyValue] = []
         while not self.accept("}"):
-            found.append(self.property_value(null_remedy=_ASSIGN_NULL))
+            found.append(self.property_value())
             self.accept(",")
+        self.bare_names_are_properties = False
         return tuple(found)
 
-    def _where(self) -> ast.Comparison:
+    def _where(self) -> ast.Expression:
         self.expect_word("where")
-        start = self.current
-        field = self.name(NAME, "a property")
-        operator = self.comparison_operator(words=False)
-        value = self.value()
-        reference = ast.FieldReference(field.text, field.span)
-        return ast.Comparison(operator, reference, value, self.span_from(start))
+        self.bare_names_are_properties = True
+        condition = self.expression()
+        self.bare_names_are_properties = False
+        return condition

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from omnigraph.lang.query.functions import FUNCTIONS
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.parse.expression import (
     BOOLEANS,
@@ -16,7 +15,8 @@ from omnigraph.lang.query.parse.expression import (
     TEXT_OPERATORS,
     ExpressionParser,
 )
-from omnigraph.lang.syntax.lexer import NAME, TYPE_NAME, VARIABLE
+from omnigraph.lang.query.parse.words import RESERVED
+from omnigraph.lang.syntax.lexer import NAME, STRING, TYPE_NAME, VARIABLE, string_value
 
 _NEAREST_DIRECTION: Final = "P106"
 
@@ -67,15 +67,21 @@ class ReadParser(ExpressionParser):
     def _at_traversal(self) -> bool:
         """Whether the variable here is the left end of a traversal.
 
-        ``$a word $b`` always is one, whatever the word; but a property behind an operator word
-        (``$a contains $b.name``) makes it a comparison.
+        ``$a word $b`` is one unless the word is ``in``, ``and`` or ``or``. Between bare variables
+        ``contains`` and ``starts_with`` are edges; a property behind them makes a comparison.
         """
         word, then = self.peek(1), self.peek(2)
         if word.kind == "<":
-            return then.kind in (NAME, TYPE_NAME) and self.peek(3).kind == ">"
-        if word.kind == NAME and word.text in TEXT_OPERATORS:
+            return then.kind in (NAME, TYPE_NAME, STRING) and self.peek(3).kind == ">"
+        if word.kind == STRING:
+            return True
+        if word.kind != NAME:
+            return word.kind in (TYPE_NAME, VARIABLE)
+        if word.text in TEXT_OPERATORS:
             return then.kind == "{" or (then.kind == VARIABLE and self.peek(3).kind != ".")
-        return word.kind in (NAME, TYPE_NAME, VARIABLE)
+        if word.text in ("in", "and", "or"):
+            return then.kind == "{"
+        return word.text not in RESERVED or then.kind in ("{", VARIABLE)
 
     def _binding(self) -> ast.Binding:
         start = self.current
@@ -121,6 +127,9 @@ class ReadParser(ExpressionParser):
                 "`not` is not an edge",
                 remedy="Write the negation around the traversal: `not { $a edge $b }`.",
             )
+        if token.kind == STRING:
+            self.advance()
+            return ast.Name(string_value(token), token.span)
         return self.name(NAME, "an edge, which starts with a lower-case letter")
 
     def _hops(self) -> ast.Hops:
@@ -137,21 +146,13 @@ class ReadParser(ExpressionParser):
             self.try_for_words("not")
             self.try_for("a binding", "a traversal", "a comparison", "a text search")
             self.fail()
-        left = self.expression()
-        if _is_text_search(left) and self.current.kind not in COMPARISONS:
-            return ast.Filter(left, left.span)
-        if isinstance(left, ast.Variable):
-            self.try_for(":", "an edge")
-        operator = self.comparison_operator(words=True)
-        right = self.expression()
-        span = self.span_from(start)
-        return ast.Filter(ast.Comparison(operator, left, right, span), span)
+        return ast.Filter(self.expression(), self.span_from(start))
 
     def _at_filter_word(self) -> bool:
-        """Whether a name here can start a comparison; else the clause itself is unreadable."""
+        """Whether a name here can start a condition; else the clause itself is unreadable."""
         following = self.peek()
         return (
-            self.current.text in BOOLEANS
+            self.current.text in (*BOOLEANS, "not", "null", "case")
             or following.kind in ("(", *COMPARISONS)
             or following.text in TEXT_OPERATORS
         )
@@ -185,7 +186,7 @@ class ReadParser(ExpressionParser):
 
     def _order_item(self) -> ast.OrderItem:
         start = self.current
-        expression = self.expression()
+        expression = self._reserved_alias() or self.expression()
         direction: ast.Direction | None = None
         if self.at_word("asc") or self.at_word("desc"):
             if isinstance(expression, ast.Call) and expression.function.text == "nearest":
@@ -199,6 +200,12 @@ class ReadParser(ExpressionParser):
             self.try_for_words("asc", "desc")
         return ast.OrderItem(expression, direction, self.span_from(start))
 
-
-def _is_text_search(expression: ast.Expression) -> bool:
-    return isinstance(expression, ast.Call) and FUNCTIONS[expression.function.text].kind == "text"
+    def _reserved_alias(self) -> ast.AliasReference | None:
+        """A column that is called like an operator, where nothing follows it but a direction."""
+        token, following = self.current, self.peek()
+        if token.kind != NAME or token.text not in RESERVED:
+            return None
+        if following.kind not in (",", "}") and following.text not in ("asc", "desc"):
+            return None
+        self.advance()
+        return ast.AliasReference(token.text, token.span)

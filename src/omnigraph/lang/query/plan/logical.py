@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from omnigraph.lang.query.checked import CheckedAssignment, ResultColumn, SortKey
 from omnigraph.lang.query.typed_expressions import (
-    Compare,
+    Aggregate,
     EntityType,
     Expression,
     ParameterValue,
@@ -71,7 +71,7 @@ class Pattern:
     """A conjunction. All parts are in canonical order.
 
     ``filters`` are the conditions that concern several variables, variables of the pattern around
-    this one, or none at all.
+    this one, or none at all, and those that can fail: they are tested when all else holds.
     """
 
     variables: tuple[PatternVariable, ...]
@@ -95,7 +95,7 @@ class GroupBy:
     """One output row per distinct key; exactly one without a key. ``columns`` in output order."""
 
     keys: tuple[ResultColumn, ...]
-    aggregates: tuple[ResultColumn, ...]
+    aggregates: tuple[Aggregate, ...]
     columns: tuple[ResultColumn, ...]
 
 
@@ -141,7 +141,7 @@ class InsertEdge:
 class UpdateNodes:
     type: EntityType
     values: tuple[CheckedAssignment, ...]
-    where: Compare
+    where: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class DeleteEntities:
     """``cascade`` are the edge types that lose the edges of a deleted node."""
 
     type: EntityType
-    where: Compare
+    where: Expression
     cascade: tuple[EntityType, ...]
 
 

@@ -8,10 +8,11 @@ about keys and cascades.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from omnigraph.lang.query import checked as c
-from omnigraph.lang.query.plan.canonical import canonical_condition, canonical_order
+from omnigraph.lang.query.plan.canonical import canonical_order, conjuncts
 from omnigraph.lang.query.plan.logical import (
     AntiJoin,
     DeleteEntities,
@@ -32,8 +33,12 @@ from omnigraph.lang.query.typed_expressions import (
     Aggregate,
     EntityType,
     Expression,
+    Junction,
+    can_fail,
+    has_aggregate,
     to_text,
     variables,
+    walk,
 )
 from omnigraph.lang.schema import AcceptedSchema
 
@@ -49,9 +54,8 @@ def plan_query(query: c.CheckedQuery, schema: AcceptedSchema) -> Plan:
     output: Project | GroupBy = Project(query.columns)
     tie_break = tuple(named) if query.ranking is not None or query.order else ()
     if query.is_aggregate:
-        keys = [item for item in query.columns if not isinstance(item.expression, Aggregate)]
-        rest = [item for item in query.columns if isinstance(item.expression, Aggregate)]
-        output, tie_break = GroupBy(tuple(keys), tuple(rest), query.columns), ()
+        keys = tuple(item for item in query.columns if not has_aggregate(item.expression))
+        output, tie_break = GroupBy(keys, _aggregates(query.columns), query.columns), ()
     return ReadPlan(
         query=query.name,
         parameters=query.parameters,
@@ -62,6 +66,12 @@ def plan_query(query: c.CheckedQuery, schema: AcceptedSchema) -> Plan:
         tie_break=tie_break,
         limit=query.limit,
     )
+
+
+def _aggregates(columns: Iterable[c.ResultColumn]) -> tuple[Aggregate, ...]:
+    """The distinct aggregates of all columns, in the order in which they are written."""
+    found = (part for item in columns for part in walk(item.expression))
+    return tuple(dict.fromkeys(part for part in found if isinstance(part, Aggregate)))
 
 
 # Patterns
@@ -91,10 +101,10 @@ def _distribute(
     """Conditions by the one variable of this block they concern, and all the others."""
     predicates: dict[str, list[Expression]] = defaultdict(list)
     filters: list[Expression] = []
-    for written in block.conditions:
-        condition = canonical_condition(written)
+    for condition in conjuncts(block.conditions):
         mentioned = variables(condition)
-        if len(mentioned) == 1 and mentioned <= block.variables.keys():
+        is_local = len(mentioned) == 1 and mentioned <= block.variables.keys()
+        if is_local and not can_fail(condition):
             predicates[next(iter(mentioned))].append(condition)
         else:
             filters.append(condition)
@@ -176,10 +186,18 @@ def _statement(statement: c.CheckedStatement, schema: AcceptedSchema) -> Stateme
         case c.CheckedInsert():
             return _insert(statement, schema)
         case c.CheckedUpdate():
-            return UpdateNodes(statement.type, _values(statement.assignments), statement.where)
+            return UpdateNodes(
+                statement.type, _values(statement.assignments), _where(statement.where)
+            )
         case c.CheckedDelete():
             cascade = incident_edges(schema, statement.type)
-            return DeleteEntities(statement.type, statement.where, cascade)
+            return DeleteEntities(statement.type, _where(statement.where), cascade)
+
+
+def _where(condition: Expression) -> Expression:
+    """The same condition in canonical form; what has to hold together, as one ``and``."""
+    parts = canonical_order(conjuncts([condition]))
+    return parts[0] if len(parts) == 1 else Junction("and", parts)
 
 
 def _insert(statement: c.CheckedInsert, schema: AcceptedSchema) -> InsertNode | InsertEdge:

@@ -19,6 +19,7 @@ from omnigraph.lang.query.typed_expressions import (
     Expression,
     PropertyOf,
     TextMatch,
+    can_fail,
     is_constant,
     variables,
 )
@@ -78,6 +79,7 @@ class _StepOrdering:
     def __init__(self, pattern: Pattern, known: frozenset[str]) -> None:
         self._pattern = pattern
         self._variables = {item.name: item for item in pattern.variables}
+        self._filters = [item for item in pattern.filters if not can_fail(item)]
         self._known = set(known)
         self._steps: list[Step] = []
         self._ready: list[int] = []
@@ -99,13 +101,14 @@ class _StepOrdering:
                 self._follow()
         for item in self._pattern.anti_joins:
             self._steps.append(Without(item, steps_of(item.pattern, self._known)))
+        self._steps += [Where(item) for item in self._pattern.filters if can_fail(item)]
         return tuple(self._steps)
 
     def _index(self) -> None:
         for at, expand in enumerate(self._pattern.expands):
             for name in {expand.source, expand.target}:
                 self._by_variable[name].append(at)
-        for at, condition in enumerate(self._pattern.filters):
+        for at, condition in enumerate(self._filters):
             waiting = variables(condition) - self._known
             self._missing.append(len(waiting))
             if not waiting:
@@ -119,7 +122,7 @@ class _StepOrdering:
         for at in self._tests[name]:
             self._missing[at] -= 1
             if self._missing[at] == 0:
-                self._steps.append(Where(self._pattern.filters[at]))
+                self._steps.append(Where(self._filters[at]))
         self._reach(name)
 
     def _reach(self, name: str) -> None:
