@@ -10,6 +10,7 @@ from tests.architecture.source_tree import trees
 
 SEAMS = {
     "cli/data/serve.py": {"omnigraph.server"},
+    "cli/data/mcp.py": {"omnigraph.mcp.access", "omnigraph.mcp.server"},
     "cli/versions/changes.py": {"fcntl"},
     "graph/connect.py": {"omnigraph.local.backend"},
     "spark/tasks.py": {"pyspark"},

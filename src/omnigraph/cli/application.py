@@ -39,6 +39,7 @@ NOUNS: Final = {
     "embed": ("data.embed", "Compute missing embeddings."),
     "analyze": ("data.analyze", "Run a graph algorithm over a graph."),
     "serve": ("data.serve", "Serve graphs over HTTP."),
+    "mcp": ("data.mcp", "Serve a graph to a language model as MCP tools."),
     "spark": ("data.spark", "Keep a Spark server running for bulk commands."),
     "index": ("maintenance.index", "List, build and drop the indexes of a graph."),
     "optimize": ("maintenance.optimize", "Compact small files and update indexes."),
