@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from omnigraph import Limits, ServerSettings, Settings
+from omnigraph.model.deadline import Deadline
 from omnigraph.server.admission import Admission
 from omnigraph.server.auth.access import Policy
 from omnigraph.server.auth.authenticate import Authenticator
-from omnigraph.server.cancellation import Deadline
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.pool import EnginePool
 from omnigraph.server.registry import GraphRegistry

@@ -25,9 +25,9 @@ from omnigraph.errors import (
     OmnigraphError,
     UnsupportedMediaType,
 )
+from omnigraph.model.deadline import Deadline
 from omnigraph.model.integers import whole_number
 from omnigraph.server.auth.access import GraphAction, Scope, require
-from omnigraph.server.cancellation import Deadline
 from omnigraph.server.http import bodies
 from omnigraph.server.http.answers import Headers as AnswerHeaders
 from omnigraph.server.http.answers import Stream

@@ -15,8 +15,8 @@ from msgspec import Meta, Raw, Struct, field
 from omnigraph import Explanation, ReadOptions, Result
 from omnigraph.errors import InvalidInput, OmnigraphError, ParameterError
 from omnigraph.lang.query import read_parameters
+from omnigraph.model.deadline import Deadline
 from omnigraph.server.auth.access import GraphAction
-from omnigraph.server.cancellation import Deadline
 from omnigraph.server.http.answers import AnyAnswer, Headers, encoded, json_answer
 from omnigraph.server.http.exchange import Exchange, one_state
 from omnigraph.server.http.operation import ARROW, JSON, NDJSON, TIMEOUT, Body, Operation, Success
