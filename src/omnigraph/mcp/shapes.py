@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 
-class Shape(BaseModel):
+class ToolAnswer(BaseModel):
     """The root of all shapes."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Rest(Shape):
+class LeftOut(ToolAnswer):
     """What an answer left out, and the arguments of the call that gets it."""
 
     next_call: dict[str, Any]
@@ -25,35 +25,35 @@ class Rest(Shape):
     """How many, where that is known."""
 
 
-class Bounded(Shape):
+class BoundedAnswer(ToolAnswer):
     """An answer that may be cut."""
 
-    rest: Rest | None = None
+    rest: LeftOut | None = None
 
 
-class HealthShape(Shape):
+class ToolHealth(ToolAnswer):
     status: str
     version: str
     internal_schema_version: int
     graphs: list[str]
 
 
-class GraphsShape(Shape):
+class ToolGraphs(ToolAnswer):
     graphs: list[dict[str, Any]]
 
 
-class SchemaShape(Shape):
+class ToolSchema(ToolAnswer):
     schema_source: str
     branch: str | None = None
 
 
-class SnapshotShape(Shape):
+class ToolSnapshot(ToolAnswer):
     graph_branch: str
     graph_manifest_version: int
     datasets: list[dict[str, Any]]
 
 
-class RowsShape(Bounded):
+class ToolRows(BoundedAnswer):
     query_name: str
     row_count: int
     rows: list[dict[str, Any]]
@@ -61,76 +61,76 @@ class RowsShape(Bounded):
     graph_commit_id: str | None = None
 
 
-class PlanShape(Shape):
+class ToolPlan(ToolAnswer):
     query_name: str
     steps: list[dict[str, Any]]
 
 
-class EntityShape(Shape):
+class ToolEntity(ToolAnswer):
     type: str
     id: str
     properties: dict[str, Any]
 
 
-class BranchesShape(Shape):
+class ToolBranches(ToolAnswer):
     branches: list[str]
 
 
-class BranchShape(Shape):
+class ToolBranch(ToolAnswer):
     name: str
 
 
-class CommitShape(Shape):
+class ToolCommit(ToolAnswer):
     graph_commit_id: str
     created_at: int
 
 
-class CommitsShape(Bounded):
+class ToolCommits(BoundedAnswer):
     commits: list[dict[str, Any]]
 
 
-class BlockShape(Bounded):
+class ToolBlock(BoundedAnswer):
     changes: list[dict[str, Any]]
     next_page_token: str | None = None
 
 
-class FeedShape(Shape):
+class ToolFeed(ToolAnswer):
     blocks: list[dict[str, Any]]
     next_page_token: str | None = None
     cursor: str | None = None
     caught_up: bool | None = None
 
 
-class DiffShape(Shape):
+class ToolDiff(ToolAnswer):
     stats: dict[str, Any]
     changes: list[dict[str, Any]]
     next_page_token: str | None = None
 
 
-class HistoryShape(Shape):
+class ToolHistory(ToolAnswer):
     events: list[dict[str, Any]]
     next_page_token: str | None = None
 
 
-class BlameShape(Shape):
+class ToolBlame(ToolAnswer):
     properties: list[dict[str, Any]]
 
 
-class MutationShape(Shape):
+class ToolMutation(ToolAnswer):
     branch: str
     affected_nodes: int
     affected_edges: int
     commit: dict[str, Any] | None
 
 
-class LoadShape(Shape):
+class ToolLoad(ToolAnswer):
     branch: str
     mode: str
     total_entities: int
     commit: dict[str, Any] | None
 
 
-class MergeShape(Bounded):
+class ToolMerge(BoundedAnswer):
     source: str
     target: str
     outcome: str

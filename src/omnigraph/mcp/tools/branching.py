@@ -137,23 +137,23 @@ def branch_tools(session: McpSession) -> list[GraphTool]:
     """The tools, as the server registers them."""
     tools = BranchTools(session)
     return [
-        GraphTool("branches_list", "Branches", tools.branches_list, shapes.BranchesShape),
-        GraphTool("merge_preview", "Preview a merge", tools.merge_preview, shapes.MergeShape),
+        GraphTool("branches_list", "Branches", tools.branches_list, shapes.ToolBranches),
+        GraphTool("merge_preview", "Preview a merge", tools.merge_preview, shapes.ToolMerge),
         GraphTool(
             "branches_create",
             "Create a branch",
             tools.branches_create,
-            shapes.BranchShape,
+            shapes.ToolBranch,
             writes=True,
         ),
         GraphTool(
-            "branches_merge", "Merge a branch", tools.branches_merge, shapes.MergeShape, writes=True
+            "branches_merge", "Merge a branch", tools.branches_merge, shapes.ToolMerge, writes=True
         ),
         GraphTool(
             "branches_delete",
             "Delete a branch",
             tools.branches_delete,
-            shapes.BranchShape,
+            shapes.ToolBranch,
             writes=True,
             destructive=True,
         ),

@@ -180,15 +180,15 @@ def history_tools(session: McpSession) -> list[GraphTool]:
     """The tools, as the server registers them."""
     tools = HistoryTools(session)
     return [
-        GraphTool("commits_list", "Commits", tools.commits_list, shapes.CommitsShape),
-        GraphTool("commits_get", "One commit", tools.commits_get, shapes.CommitShape),
+        GraphTool("commits_list", "Commits", tools.commits_list, shapes.ToolCommits),
+        GraphTool("commits_get", "One commit", tools.commits_get, shapes.ToolCommit),
         GraphTool(
-            "commits_changes", "Changes of a commit", tools.commits_changes, shapes.BlockShape
+            "commits_changes", "Changes of a commit", tools.commits_changes, shapes.ToolBlock
         ),
-        GraphTool("changes_poll", "Change feed", tools.changes_poll, shapes.FeedShape),
-        GraphTool("diff", "Difference of two states", tools.diff, shapes.DiffShape),
+        GraphTool("changes_poll", "Change feed", tools.changes_poll, shapes.ToolFeed),
+        GraphTool("diff", "Difference of two states", tools.diff, shapes.ToolDiff),
         GraphTool(
-            "entity_history", "History of an entity", tools.entity_history, shapes.HistoryShape
+            "entity_history", "History of an entity", tools.entity_history, shapes.ToolHistory
         ),
-        GraphTool("blame", "Who set the values", tools.blame, shapes.BlameShape),
+        GraphTool("blame", "Who set the values", tools.blame, shapes.ToolBlame),
     ]

@@ -215,12 +215,12 @@ def reading_tools(session: McpSession) -> list[GraphTool]:
     """The tools, as the server registers them."""
     tools = ReadingTools(session)
     return [
-        GraphTool("health", "Health", tools.health, shapes.HealthShape),
-        GraphTool("graphs_list", "Graphs", tools.graphs_list, shapes.GraphsShape),
-        GraphTool("schema_get", "Schema", tools.schema_get, shapes.SchemaShape),
-        GraphTool("snapshot", "Types and counts", tools.snapshot, shapes.SnapshotShape),
-        GraphTool("query", "Query", tools.query, shapes.RowsShape),
-        GraphTool("explain", "Plan of a query", tools.explain, shapes.PlanShape),
-        GraphTool("entity_get", "One entity", tools.entity_get, shapes.EntityShape),
-        GraphTool("search", "Search texts", tools.search, shapes.RowsShape),
+        GraphTool("health", "Health", tools.health, shapes.ToolHealth),
+        GraphTool("graphs_list", "Graphs", tools.graphs_list, shapes.ToolGraphs),
+        GraphTool("schema_get", "Schema", tools.schema_get, shapes.ToolSchema),
+        GraphTool("snapshot", "Types and counts", tools.snapshot, shapes.ToolSnapshot),
+        GraphTool("query", "Query", tools.query, shapes.ToolRows),
+        GraphTool("explain", "Plan of a query", tools.explain, shapes.ToolPlan),
+        GraphTool("entity_get", "One entity", tools.entity_get, shapes.ToolEntity),
+        GraphTool("search", "Search texts", tools.search, shapes.ToolRows),
     ]

@@ -108,11 +108,11 @@ def writing_tools(session: McpSession) -> list[GraphTool]:
             "mutate",
             "Change entities",
             tools.mutate,
-            shapes.MutationShape,
+            shapes.ToolMutation,
             writes=True,
             destructive=True,
         ),
         GraphTool(
-            "load", "Load records", tools.load, shapes.LoadShape, writes=True, destructive=True
+            "load", "Load records", tools.load, shapes.ToolLoad, writes=True, destructive=True
         ),
     ]
