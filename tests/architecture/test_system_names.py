@@ -27,6 +27,7 @@ WIRE = {
     "server/routes/branches.py": "the JSON of a branch that was created",
     "server/routes/history.py": "the parameters of a difference",
     "server/routes/loads.py": "the parameter of a load that names where its branch begins",
+    "mcp/tools/branching.py": "the answer about a branch that was created",
     "engine/search/analyze.py": "a stop word of English",
     "spark/analytics/analysis.py": "the argument `to` of `Analysis.write`",
 }
