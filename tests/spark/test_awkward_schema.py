@@ -24,7 +24,7 @@ from tests.awkward.names import (
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.bulk.export import FORMATS
+from omnigraph.bulk.export import FORMATS, MANIFEST
 from omnigraph.ingest.load import MODES
 from omnigraph.spark.source.data_source import register
 
@@ -92,14 +92,14 @@ def test_every_mode_replaces_what_it_is_given(graph: Graph, mode: str) -> None:
     assert exported(graph) == expected
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", [name for name in FORMATS if name != "arrow"])
 def test_an_export_loads_back(graph: Graph, fresh: Copy, tmp_path: Path, format: str) -> None:
     where = tmp_path / "out"
     types = None if format == "ndjson" else FLAT_NAMES
     counts = graph.spark.export(where, format=format, types=types)
     expected = EXPECTED if types is None else EXPECTED_FLAT
     assert sum(counts.values()) == len(expected)
-    files = sorted(path.name for path in where.iterdir())
+    files = sorted(path.name for path in where.iterdir() if path.name != MANIFEST)
     assert len({name.casefold() for name in files}) == len(files)
     again = fresh("again")
     if format == "ndjson":

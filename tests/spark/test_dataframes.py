@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.outcomes import content
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.bulk.export import FORMATS
-from omnigraph.errors import AlreadyExists, InvalidData, InvalidInput
+from omnigraph.errors import InvalidData, InvalidInput
 from omnigraph.spark.source.data_source import register
 
 if TYPE_CHECKING:
@@ -103,24 +101,6 @@ def test_a_table_of_a_database_is_loaded_over_jdbc(tmp_path: Path, spark: SparkS
     names = {name: name.lower() for name in frame.columns}
     graph.load(frame, mode="merge", type="Person", columns=names)
     assert graph.entity("node:Person", "bo")["age"] == 40
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_an_export_in_parallel_can_be_loaded_again(
-    format: str, graph: Graph, tmp_path: Path, spark: SparkSession
-) -> None:
-    target = tmp_path / "out"
-    assert graph.spark.export(target, format=format) == {"node:Person": 21, "edge:Knows": 5}
-    with pytest.raises(AlreadyExists):
-        graph.spark.export(target, format=format)
-    assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == ["out"]
-    copy = omnigraph.init(tmp_path / "copy", SCHEMA)
-    if format == "ndjson":
-        copy.load(target, mode="append", engine="local")
-    else:
-        for kind, name in (("node", "Person"), ("edge", "Knows")):
-            copy.load(str(target / f"{kind}-{name}-*"), mode="append", type=name, engine="local")
-    assert content(copy) == content(graph)
 
 
 def test_a_type_of_a_snapshot_is_a_frame(graph: Graph, spark: SparkSession) -> None:

@@ -1,8 +1,12 @@
-"""Export on Spark: a snapshot as files, written in parallel by the tasks that read it.
+"""Export of a snapshot as files, written in parallel by the tasks that read it.
 
-One directory, several files per type: NDJSON that a load reads back, or Parquet or CSV with the
-type in the file name. Rows are in storage order; only the export in process is byte for byte
-reproducible. Tasks write to a temporary directory, which is renamed when all of them are done.
+One directory of this machine or of an object store, several files per type: NDJSON that a load
+reads back, or Parquet, CSV or Arrow IPC with the type in the file name. Rows are in storage order;
+``snapshots/export.py`` gives the same bytes whenever the content is the same.
+
+``_manifest.json`` lists the files and is written last: a directory without it is no export. In an
+object store tasks put whole files; on this machine they write to a temporary directory, which is
+renamed when all of them are done.
 """
 
 from __future__ import annotations
@@ -11,9 +15,12 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import pyarrow as pa
@@ -26,15 +33,20 @@ from omnigraph.bulk.load.partitions import fragment_groups
 from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
-from omnigraph.errors import AlreadyExists, InvalidInput, NotAvailable
+from omnigraph.errors import AlreadyExists, InvalidInput, NotAvailable, OmnigraphError
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.ids import new_ulid
 from omnigraph.snapshots.export import batch_rows, chosen_types, encode_rows
 from omnigraph.storage.lance.tables import TableRef
+from omnigraph.storage.locations import Location, parse_location
+from omnigraph.storage.objects.obstore_store import open_objects
 
-ExportFormat = Literal["ndjson", "parquet", "csv"]
+ExportFormat = Literal["ndjson", "parquet", "csv", "arrow"]
 FORMATS: Final[tuple[str, ...]] = get_args(ExportFormat)
-_SUFFIX: Final = {"ndjson": "jsonl", "parquet": "parquet", "csv": "csv"}
+_SUFFIX: Final = {"ndjson": "jsonl", "parquet": "parquet", "csv": "csv", "arrow": "arrow"}
+
+MANIFEST: Final = "_manifest.json"
+"""A load of the directory leaves it out, as every name that begins with an underscore."""
 
 NAME_CHARS_MAX: Final = 200
 """File names have at most 255 bytes; a number, a suffix and the attempt's id are appended."""
@@ -51,7 +63,18 @@ class ExportTask:
     ref: TableRef
     fragment_ids: tuple[int, ...]
     format: str
-    path: str
+    target: Location
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """A file of an export: its type, rows and bytes."""
+
+    name: str
+    type_key: str
+    rows: int
+    size: int
 
 
 def export_to(
@@ -64,13 +87,27 @@ def export_to(
     format: str = "ndjson",
     types: Sequence[str] | None = None,
 ) -> dict[str, int]:
-    """Write a snapshot to a new local directory; returns the rows per type key."""
+    """Write a snapshot to a new directory; returns the rows per type key."""
     if format not in FORMATS:
         raise InvalidInput(
             f"{format!r} is not an export format", remedy=f"Use one of {', '.join(FORMATS)}."
         )
-    folder = os.path.abspath(os.fspath(target))
-    making = f"{folder}.{new_ulid()}"
+    place = parse_location(os.fspath(target))
+    open_target = _local_directory if place.is_local else _store_prefix
+    with open_target(place, repository) as making:
+        specs = list(_specs(repository, snapshot, schema, making, format, types))
+        files = tasks.run("exporting", write_file, specs)
+        _write_manifest(repository, making, snapshot, format, files)
+    counts: dict[str, int] = {}
+    for file in files:
+        counts[file.type_key] = counts.get(file.type_key, 0) + file.rows
+    return counts
+
+
+@contextmanager
+def _local_directory(place: Location, repository: Repository) -> Iterator[Location]:
+    """A temporary directory that is renamed at the end."""
+    folder, making = place.path, f"{place.path}.{new_ulid()}"
     try:
         if os.path.exists(folder) and os.listdir(folder):
             raise AlreadyExists(f"{folder} is not empty", remedy="Export to a new directory.")
@@ -80,36 +117,62 @@ def export_to(
             f"cannot export to {folder!a:.200}: {problem}", remedy="Name another directory."
         ) from problem
     try:
-        specs = list(_specs(repository, snapshot, schema, making, format, types))
-        counts: dict[str, int] = {}
-        for spec, rows in zip(specs, tasks.run("exporting", write_file, specs), strict=True):
-            counts[spec.key] = counts.get(spec.key, 0) + rows
+        yield Location("file", "", making)
         if os.path.isdir(folder):
             os.rmdir(folder)
         os.rename(making, folder)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return counts
+
+
+@contextmanager
+def _store_prefix(place: Location, repository: Repository) -> Iterator[Location]:
+    """A prefix of an object store, whose objects are removed when the export fails."""
+    objects = open_objects(place, repository.settings.storage)
+    if objects.list():
+        raise AlreadyExists(f"{place.uri} is not empty", remedy="Export to a new prefix.")
+    try:
+        yield place
+    except BaseException:
+        with suppress(OmnigraphError):  # without a manifest they are no export
+            objects.delete_prefix("")
+        raise
+
+
+def _write_manifest(
+    repository: Repository,
+    place: Location,
+    snapshot: SnapshotPins,
+    format: str,
+    files: Sequence[ExportedFile],
+) -> None:
+    listed = [
+        {"name": file.name, "type": file.type_key, "rows": file.rows, "bytes": file.size}
+        for file in files
+    ]
+    content = {"commit": snapshot.commit_id, "format": format, "files": listed}
+    objects = open_objects(place, repository.settings.storage)
+    objects.put(MANIFEST, json.dumps(content, indent=2).encode())
 
 
 def _specs(
     repository: Repository,
     snapshot: SnapshotPins,
     schema: AcceptedSchema,
-    folder: str,
+    target: Location,
     format: str,
     types: Sequence[str] | None,
 ) -> Iterator[ExportTask]:
     chosen = chosen_types(schema, types)
     names = _file_names(chosen)
+    graph = GraphStorage.of(repository)
     for owner in chosen:
         _require_flat(owner, format)
         ref = snapshot.pin(owner.key).ref
-        graph = GraphStorage.of(repository)
         groups = fragment_groups(repository.tables.open(ref), ROWS_PER_FILE)
         for number, group in enumerate(groups):
-            path = os.path.join(folder, f"{names[owner.key]}-{number:05d}.{_SUFFIX[format]}")
-            yield ExportTask(graph, schema, owner.key, ref, group, format, path)
+            name = f"{names[owner.key]}-{number:05d}.{_SUFFIX[format]}"
+            yield ExportTask(graph, schema, owner.key, ref, group, format, target, name)
 
 
 def _file_names(owners: Sequence[NodeType | EdgeType]) -> dict[str, str]:
@@ -138,7 +201,7 @@ def _require_flat(owner: NodeType | EdgeType, format: str) -> None:
             )
 
 
-def write_file(task: ExportTask) -> int:
+def write_file(task: ExportTask) -> ExportedFile:
     """Write one file (task); a repeated attempt replaces it."""
     table = task.graph.table(task.ref)
     owner = task.schema.type(task.key)
@@ -150,10 +213,20 @@ def write_file(task: ExportTask) -> int:
         batch_size=batch_rows(owner),
         scan_in_order=True,
     ).to_batches()
-    temporary = f"{task.path}.{new_ulid()}"
-    rows = _WRITERS[task.format](owner, table, batches, temporary)
-    os.replace(temporary, task.path)
-    return rows
+    write = _WRITERS[task.format]
+    if task.target.is_local:
+        path = os.path.join(task.target.path, task.name)
+        temporary = f"{path}.{new_ulid()}"
+        rows = write(owner, table, batches, temporary)
+        size = os.path.getsize(temporary)
+        os.replace(temporary, path)
+        return ExportedFile(task.name, task.key, rows, size)
+    with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as folder:
+        local = Path(folder) / "file"
+        rows = write(owner, table, batches, str(local))
+        data = local.read_bytes()
+        open_objects(task.target, task.graph.storage).put(task.name, data)
+        return ExportedFile(task.name, task.key, rows, len(data))
 
 
 def _write_ndjson(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
@@ -161,7 +234,7 @@ def _write_ndjson(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], pat
     with open(path, "wb") as out:
         for batch in batches:
             found = pa.Table.from_batches([batch])
-            out.write(encode_rows(owner, table, found, ids=found["_rowid"].combine_chunks()))
+            out.write(encode_rows(owner, table, found))
             rows += batch.num_rows
     return rows
 
@@ -183,6 +256,17 @@ def _write_csv(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: 
         found = _spelled(batch)
         writer = writer or csv.CSVWriter(path, found.schema)
         writer.write_table(found)
+        rows += batch.num_rows
+    if writer is not None:
+        writer.close()
+    return rows
+
+
+def _write_arrow(owner: Any, table: Any, batches: Iterator[pa.RecordBatch], path: str) -> int:
+    rows, writer = 0, None
+    for batch in _plain(owner, batches):
+        writer = writer or pa.ipc.new_file(path, batch.schema)
+        writer.write_table(batch)
         rows += batch.num_rows
     if writer is not None:
         writer.close()
@@ -211,4 +295,9 @@ def _spelled(table: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-_WRITERS: Final = {"ndjson": _write_ndjson, "parquet": _write_parquet, "csv": _write_csv}
+_WRITERS: Final = {
+    "ndjson": _write_ndjson,
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+    "arrow": _write_arrow,
+}

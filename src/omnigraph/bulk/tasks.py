@@ -5,12 +5,13 @@ A task returns a value or raises a typed error. The runner on Spark is ``spark/t
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from omnigraph.model.cores import cores
 
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
@@ -109,8 +110,3 @@ class ThreadTasks:
 def _cancel(futures: Sequence[Future[Any]]) -> None:
     for future in futures:
         future.cancel()
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -140,11 +140,14 @@ class SparkJobs:
         at: str | None = None,
         types: Sequence[str] | None = None,
     ) -> dict[str, int]:
-        """Write a branch, or an older state, to a new directory, in parallel on Spark.
+        """Write a branch, or an older state, to a new directory, in parallel.
+
+        It runs on threads of this process; an export to an object store runs on the cluster, where
+        one is named or at hand. ``_manifest.json`` lists the files and is written last.
 
         Args:
-            target: The directory.
-            format: ``ndjson``, ``parquet`` or ``csv``.
+            target: The directory, or a URI of an object store.
+            format: ``ndjson``, ``parquet``, ``csv`` or ``arrow`` (IPC files).
             branch: The branch, ``main`` unless given.
             at: A commit, a tag or a time instead.
             types: Only these types.
@@ -153,8 +156,8 @@ class SparkJobs:
             The number of entities per type key.
 
         Raises:
-            InvalidInput: There is no such format, or the directory exists.
-            SparkUnavailable: PySpark or Java is missing.
+            AlreadyExists: The directory is not empty.
+            InvalidInput: There is no such format, or the directory cannot be made.
             TypeNotFound: There is no such type.
 
         Example:

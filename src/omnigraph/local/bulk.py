@@ -9,7 +9,7 @@ from typing import Any, cast
 from omnigraph.bulk.assign import PropertyAssignment
 from omnigraph.bulk.export import export_to
 from omnigraph.bulk.load.driver import BulkLoad
-from omnigraph.bulk.tasks import InProcessTasks, Tasks
+from omnigraph.bulk.tasks import InProcessTasks, Tasks, ThreadTasks
 from omnigraph.catalog.rows import MAIN, Commit
 from omnigraph.embed.configured import configured_provider
 from omnigraph.errors import InvalidInput
@@ -33,8 +33,9 @@ from omnigraph.spark.analytics.analysis import Analysis
 from omnigraph.spark.analytics.run import AlgorithmRequest, analyze
 from omnigraph.spark.embedding.backfill import Backfill, EmbedOptions, EmbedResult, is_small
 from omnigraph.spark.embedding.targets import KIND, TARGETS
-from omnigraph.spark.session.spark_session import is_on_this_machine
+from omnigraph.spark.session.spark_session import at_hand, is_on_this_machine
 from omnigraph.spark.streaming import stream_writer
+from omnigraph.storage.locations import parse_location
 
 
 class LocalBulk:
@@ -117,7 +118,11 @@ class LocalBulk:
 
     def export(self, request: ExportRequest) -> dict[str, int]:
         snapshot = self._reader.pin(request.state.branch, request.state.at)
-        tasks = engine_choice.start_tasks(self._repository.settings)
+        settings = self._repository.settings
+        found = at_hand(settings)
+        tasks: Tasks = ThreadTasks()
+        if found is not None and found.is_cluster and not parse_location(request.target).is_local:
+            tasks = engine_choice.start_tasks(settings)
         with self._context.checking_deletion(snapshot.branch):
             return export_to(
                 tasks,

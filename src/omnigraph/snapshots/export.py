@@ -8,7 +8,8 @@ exporting again gives the same bytes. One snapshot is read, so concurrent writes
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -21,10 +22,12 @@ from omnigraph.errors import TypeNotFound
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.lang.syntax import did_you_mean
 from omnigraph.model.calendar import DAY_MS
+from omnigraph.model.cores import map_on_cores
 from omnigraph.model.types import BASE64_PREFIX, PropertyType
+from omnigraph.snapshots.sorted_rows import sorted_rows
 from omnigraph.storage.lance.blobs import EXTERNAL_KIND
 from omnigraph.storage.lance.errors import translated
-from omnigraph.storage.lance.tables import PinnedTable
+from omnigraph.storage.lance.tables import ROW_ID, PinnedTable
 
 BATCH_ROWS: Final = 16_384
 BLOB_BATCH_ROWS: Final = 64
@@ -32,6 +35,11 @@ BLOB_BATCH_ROWS: Final = 64
 
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """Characters that JSON strings must escape."""
+_ESCAPES: Final = {
+    "\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b"
+}  # fmt: skip
+"""The short escapes; the backslash first."""
+_CONTROL: Final = r"[\x00-\x1f]"
 
 _TIMES: Final = {"date": ("int32", 1), "datetime": ("int64", DAY_MS)}
 """The integer type of stored times, and their units per day."""
@@ -68,31 +76,27 @@ def chosen_types(schema: AcceptedSchema, types: Sequence[str] | None) -> list[No
 def _export_type(owner: NodeType | EdgeType, table: PinnedTable) -> Iterator[bytes]:
     if not table.rows:
         return
-    order = pc.sort_indices(table.scan(["id"])["id"])
-    size = batch_rows(owner)
-    for start in range(0, len(order), size):
-        positions = order[start : start + size]
-        with translated(f"reading {table.ref.path}"):
-            rows = table.dataset.take(positions, columns=table.schema.names)
-        yield encode_rows(owner, table, rows, indices=positions)
+    rows = sorted_rows(table, batch_rows(owner), with_row_id=has_blobs(owner))
+    yield from map_on_cores(partial(encode_rows, owner, table), rows)
+
+
+def has_blobs(owner: NodeType | EdgeType) -> bool:
+    return any(item.type.is_blob for item in owner.properties.values())
 
 
 def batch_rows(owner: NodeType | EdgeType) -> int:
     """The number of rows that are encoded at a time."""
-    has_blobs = any(item.type.is_blob for item in owner.properties.values())
-    return BLOB_BATCH_ROWS if has_blobs else BATCH_ROWS
+    return BLOB_BATCH_ROWS if has_blobs(owner) else BATCH_ROWS
 
 
-def encode_rows(
-    owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table, **where: Any
-) -> bytes:
-    """Rows of a table as NDJSON lines. ``where``: their ``indices`` or ``ids``, to read blobs."""
+def encode_rows(owner: NodeType | EdgeType, table: PinnedTable, rows: pa.Table) -> bytes:
+    """Rows of a table as NDJSON lines; of a type with blobs they have their row ids."""
     if not rows.num_rows:
         return b""
     pieces, columns = _template(owner)
     parts: list[Any] = [pa.scalar(pieces[0])]
     for piece, (name, kind) in zip(pieces[1:], columns, strict=True):
-        parts += [_encode(table, rows, name, kind, where), pa.scalar(piece)]
+        parts += [_encode(table, rows, name, kind), pa.scalar(piece)]
     lines = pc.binary_join_element_wise(*parts, "")
     return _joined(lines)
 
@@ -122,12 +126,10 @@ def _template(owner: NodeType | EdgeType) -> tuple[list[str], list[tuple[str, Pr
     return [*pieces, "}}\n"], fields
 
 
-def _encode(
-    table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType, where: Mapping[str, Any]
-) -> pa.Array:
+def _encode(table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType) -> pa.Array:
     """The values of one column as JSON."""
     if kind.is_blob:
-        texts = _encode_blobs(table, name, rows[name].to_pylist(), where)
+        texts = _encode_blobs(table, name, rows)
         return pa.array(texts, type=pa.string())
     values = rows[name].combine_chunks()
     if kind.scalar.family in _TIMES:
@@ -154,7 +156,10 @@ def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
     if family != "string":
         return values.cast(pa.string())
     if pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
-        return None
+        for character, escape in _ESCAPES.items():
+            values = pc.replace_substring(values, character, escape)
+        if pc.any(pc.match_substring_regex(values, _CONTROL)).as_py():
+            return None
     return pc.binary_join_element_wise('"', values, '"', "")
 
 
@@ -193,12 +198,10 @@ def _list(values: list[Any] | None, encode: Callable[[Any], str]) -> str:
     return f"[{','.join('null' if item is None else encode(item) for item in values)}]"
 
 
-def _encode_blobs(
-    table: PinnedTable, name: str, descriptors: list[Any], where: Mapping[str, Any]
-) -> list[str]:
-    texts = ["null"] * len(descriptors)
+def _encode_blobs(table: PinnedTable, name: str, rows: pa.Table) -> list[str]:
+    texts = ["null"] * rows.num_rows
     owned = []
-    for at, descriptor in enumerate(descriptors):
+    for at, descriptor in enumerate(rows[name].to_pylist()):
         if descriptor is None:
             continue
         if descriptor["kind"] == EXTERNAL_KIND:
@@ -207,8 +210,8 @@ def _encode_blobs(
             owned.append(at)
     if owned:
         with translated(f"reading blobs of {table.ref.path}"):
-            chosen = {how: places.take(owned) for how, places in where.items()}
-            found = table.dataset.read_blobs(name, **chosen)
+            ids = rows[ROW_ID].combine_chunks().take(owned)
+            found = table.dataset.read_blobs(name, ids=ids)
         for at, (_, value) in zip(owned, found, strict=True):
             texts[at] = f'"{BASE64_PREFIX}{b64encode(value or b"").decode("ascii")}"'
     return texts

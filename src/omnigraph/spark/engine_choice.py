@@ -11,11 +11,12 @@ from typing import Final, get_args
 
 from omnigraph.bulk.estimate import EngineChoice, cheapest_engine, input_bytes
 from omnigraph.bulk.load.dataframes import has_frames
-from omnigraph.bulk.tasks import JobProgress, cores
+from omnigraph.bulk.tasks import JobProgress
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import InvalidInput
 from omnigraph.ingest.load import LoadSpec, Progress
 from omnigraph.merge.engine import ChooseEngine, LocalMerge, MergeEngine
+from omnigraph.model.cores import cores
 from omnigraph.settings import Engine, Settings
 from omnigraph.spark.merge import SparkMerge
 from omnigraph.spark.session.installed import is_available

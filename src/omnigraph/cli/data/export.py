@@ -32,12 +32,12 @@ def export(
     target: Annotated[
         str | None,
         typer.Option(
-            "--to", metavar="DIR", help="Write files to this new directory, in parallel on Spark."
+            "--to", metavar="DIR", help="Write files to this new directory or store, in parallel."
         ),
     ] = None,
     format: Annotated[
         str,
-        typer.Option("--format", metavar="FORMAT", help="With --to: ndjson, parquet or csv."),
+        typer.Option("--format", metavar="FORMAT", help="With --to: ndjson, parquet, csv, arrow."),
     ] = "ndjson",
     jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
 ) -> CommandResult:

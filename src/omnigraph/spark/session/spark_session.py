@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.bulk.estimate import SparkAtHand
 from omnigraph.errors import SparkUnavailable
+from omnigraph.model.cores import cores
 from omnigraph.settings import Settings
 from omnigraph.spark.session import warm_server as server
 from omnigraph.spark.session.installed import is_available, require_pyspark
@@ -107,7 +108,7 @@ def at_hand(settings: Settings) -> SparkAtHand | None:
     if spark.remote or (spark.master is not None and not spark.master.startswith("local")):
         return SparkAtHand(CLUSTER_CORES, CONNECT_S if spark.remote else START_S, True)
     warm = spark.server != "off" and spark.master is None and server.running(settings) is not None
-    return SparkAtHand(_cores(), CONNECT_S if warm else START_S, False)
+    return SparkAtHand(cores(), CONNECT_S if warm else START_S, False)
 
 
 def _active() -> SparkSession | None:
@@ -155,7 +156,7 @@ def _started(master: str | None, conf: Mapping[str, str], settings: Settings) ->
         warm = _warm_server(settings)
         if warm is not None:
             return warm
-    chosen = named or f"local[{_cores()},{TASK_FAILURES_MAX}]"
+    chosen = named or f"local[{cores()},{TASK_FAILURES_MAX}]"
     prepare_for_java(find_java_home(settings), is_local=chosen.startswith("local"))
     builder = SparkSession.builder.master(chosen).appName("omnigraph")
     for name, value in {**_defaults(), **conf}.items():
@@ -208,13 +209,9 @@ def _defaults() -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.caseSensitive": "true",  # names of the schema are case-sensitive
-        "spark.sql.shuffle.partitions": str(_cores() * SHUFFLE_PARTITIONS_PER_CORE),
+        "spark.sql.shuffle.partitions": str(cores() * SHUFFLE_PARTITIONS_PER_CORE),
         **{f"spark.executorEnv.{name}": value for name, value in executor_environment().items()},
     }
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
 
 
 def _memory_mb() -> int:
