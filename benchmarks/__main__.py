@@ -25,6 +25,7 @@ NAMES = (
     "branch_create",
     "publish_contention",
     "writing",
+    "loading",
     "history",
     "commit_flatness",
     "merging",
