@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # that forbid it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check coverage crash oracle models stress bench soak docs format clean
+.PHONY: help setup demo test check coverage crash oracle models stress bench serve serving-stress soak docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -79,6 +79,13 @@ stress: $(READY)  ## batches, conditions, awkward names, API fuzz, deletions and
 	@OMNIGRAPH_TEST_FUZZ_CALLS=50000 $(BIN)/python -m pytest -n 2 tests/fuzz
 	@OMNIGRAPH_TEST_AWKWARD=full OMNIGRAPH_TEST_ANALYTICS_NODES=200000 $(BIN)/python -m pytest -n 2 \
 	  tests/awkward tests/spark/test_awkward_schema.py tests/spark/test_analytics_invariants.py
+
+serve: $(READY)  ## serve the graph of the demo on this machine, with a token that is printed
+	@$(BIN)/python examples/serve_demo.py
+
+serving-stress: $(READY)  ## the server under slow clients and generated requests, in full numbers (about an hour)
+	@OMNIGRAPH_TEST_SERVER_IDLE=1000 OMNIGRAPH_TEST_SERVER_SLOW=100 \
+	  OMNIGRAPH_TEST_SERVER_REQUESTS=20000 $(BIN)/python -m pytest tests/server
 
 soak: $(READY)  ## 10,000 small commits with upkeep and cleanup (about 10 minutes), with a run record
 	@$(BIN)/python -m benchmarks soak

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.docs.generate import DOCS
 
-ELSEWHERE = {"spark"}  # run by tests/spark/test_guide.py, in one session
+ELSEWHERE = {"spark", "serving"}  # run by tests/spark/test_guide.py and tests/server/test_guide.py
 GUIDES = [path for path in sorted((DOCS / "guides").glob("*.md")) if path.stem not in ELSEWHERE]
 FILES = {"pg": "people.pg", "json": "people.jsonl", "gq": "people.gq"}
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -295,6 +295,7 @@ def test_a_strict_load_names_the_line(client: httpx.Client, branch: str, line: s
     found = client.post(f"{G}/load/ndjson", params=where, content=f"\n{line}\n", headers=headers)
     assert found.status_code == 400
     assert found.json()["details"]["violations"][0]["line"] == 2
+    assert "omnigraph-body" not in found.text
     assert names(client, branch) == ["Oslo"]
 
 

@@ -9,6 +9,7 @@ from omnigraph import Settings
 from omnigraph.errors import InvalidInput, NotAvailable
 from omnigraph.server.auth.access import Policy, choose_policy
 from omnigraph.server.auth.authenticate import Authenticator
+from omnigraph.server.auth.oidc import OidcProvider, OidcSettings
 from omnigraph.server.auth.tokens import DEFAULT_ACTOR, Credential, TokenSources, TokenStore
 from omnigraph.server.registry import GraphAddress
 
@@ -75,7 +76,25 @@ class ServerConfig:
             if self.generated_token is None
             else (Credential.of(DEFAULT_ACTOR, self.generated_token),)
         )
-        return Authenticator(TokenStore(self.token_sources, generated))
+        return Authenticator(TokenStore(self.token_sources, generated), self._identity_provider())
+
+    def _identity_provider(self) -> OidcProvider | None:
+        server = self.settings.server
+        if server.oidc_issuer is None:
+            return None
+        if server.oidc_audience is None:
+            raise InvalidInput(
+                "OMNIGRAPH_SERVER_OIDC_ISSUER is set and OMNIGRAPH_SERVER_OIDC_AUDIENCE is not",
+                remedy="Name the audience that tokens for this server have.",
+            )
+        return OidcProvider(
+            OidcSettings(
+                server.oidc_issuer,
+                server.oidc_audience,
+                server.oidc_jwks_url,
+                server.oidc_actor_claim,
+            )
+        )
 
     @property
     def address(self) -> tuple[str, int]:

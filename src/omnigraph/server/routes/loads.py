@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from omnigraph import LoadFormat, LoadMode, LoadResult
-from omnigraph.errors import BranchNotFound, InvalidInput
+from omnigraph.errors import BranchNotFound, InvalidInput, OmnigraphError
 from omnigraph.server.auth.access import GraphAction
 from omnigraph.server.http.answers import AnyAnswer, json_answer
 from omnigraph.server.http.bodies import temporary_file
@@ -85,7 +85,20 @@ async def _load_body(call: Exchange, form: str | None, suffix: str) -> dict[str,
         await call.spooled(path)
         options: dict[str, Any] = {"format": form, "type": call.text("type"), "columns": columns}
         work = partial(_loaded, call, path, mode, branch, base, strict=True, **options)
-        return await call.write_admitted(work)
+        try:
+            return await call.write_admitted(work)
+        except OmnigraphError as problem:
+            _forget_file(problem, path)
+            raise
+
+
+def _forget_file(error: OmnigraphError, path: str) -> None:
+    """Say nothing of the temporary file that held the body: the client does not know it."""
+    error.message = error.message.replace(path, "the body")
+    for problem in error.details.get("violations", ()):
+        if problem.get("file") == path:
+            del problem["file"]
+        problem["message"] = problem["message"].replace(path, "the body")
 
 
 def _pair(text: str) -> tuple[str, str]:
