@@ -83,8 +83,8 @@ stress: $(READY)  ## batches, conditions, awkward names, API fuzz, deletions and
 serve: $(READY)  ## serve the graph of the demo on this machine, with a token that is printed
 	@$(BIN)/python examples/serve_demo.py
 
-serving-stress: $(READY)  ## the server under slow clients and generated requests, in full numbers (about an hour)
-	@OMNIGRAPH_TEST_SERVER_IDLE=1000 OMNIGRAPH_TEST_SERVER_SLOW=100 \
+serving-stress: $(READY)  ## the server under kills, slow clients and generated requests, in full numbers (about an hour)
+	@OMNIGRAPH_TEST_SERVER_KILLS=200 OMNIGRAPH_TEST_SERVER_IDLE=1000 OMNIGRAPH_TEST_SERVER_SLOW=100 \
 	  OMNIGRAPH_TEST_SERVER_REQUESTS=20000 $(BIN)/python -m pytest tests/server
 
 soak: $(READY)  ## 10,000 small commits with upkeep and cleanup (about 10 minutes), with a run record

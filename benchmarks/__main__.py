@@ -33,6 +33,7 @@ NAMES = (
     "soak",
     "first_query",
     "concurrency",
+    "serving",
     "social",
     "lsqb",
     "peers",

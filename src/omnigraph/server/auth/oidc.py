@@ -160,7 +160,9 @@ def _algorithm(item: dict[str, Any]) -> str:
     """An algorithm of the key's family; the signature is checked with that of the token."""
     if item["kty"] == "RSA":
         return "RS256"
-    return "EdDSA" if item["kty"] == "OKP" else {"P-384": "ES384"}.get(item["crv"], "ES256")
+    if item["kty"] == "OKP":
+        return "EdDSA"
+    return "ES384" if item["crv"].endswith("384") else "ES256"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
