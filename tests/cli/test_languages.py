@@ -77,6 +77,13 @@ def test_fmt_touches_nothing_when_one_file_is_wrong(omnigraph: Program, files: P
     assert omnigraph("fmt", "notes.txt").code == 1
 
 
+def test_fmt_upgrade_quotes_edges_called_like_operators(omnigraph: Program, files: Path) -> None:
+    old = "query q() { match { $a: Person  $a in $b } return { $b.age } }"
+    (files / "old.gq").write_text(old)
+    assert omnigraph("fmt", "--upgrade", "old.gq", "s.pg").code == 0
+    assert '$a "in" $b' in (files / "old.gq").read_text()
+
+
 def test_explain_shows_the_plan(omnigraph: Program, files: Path) -> None:
     done = omnigraph("explain", "--query", "good.gq", "--schema", "s.pg")
     assert done.code == 0

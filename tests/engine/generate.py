@@ -344,7 +344,16 @@ class QueryMaker:
         ]
         items = items or [f"${nodes[0]}.k"]
         shown = ", ".join(f"{item} as c{at}" for at, item in enumerate(items))
+        if self.rng.random() < 0.2:
+            sortable = [at for at, item in enumerate(items) if ".l" not in item and "." in item]
+            order = ", ".join(f"c{at}{self._direction()}" for at in sortable)
+            order = f" order {{ {order} }}" if sortable else ""
+            return f"return distinct {{ {shown} }}{order}"
         return f"return {{ {shown} }}{self._order(columns, len(items))}"
+
+    def _direction(self) -> str:
+        nulls = self.rng.choice((" nulls first", " nulls last", "", ""))
+        return self.rng.choice(("", " asc", " desc")) + nulls
 
     def _order(self, columns: list[tuple[str, str]], items: int) -> str:
         keys = [text for text, column in columns if column not in LISTS]
@@ -356,8 +365,10 @@ class QueryMaker:
         if not keys or self.rng.random() < 0.3:
             return ""
         chosen = self.rng.sample(keys, min(len(keys), self.rng.randint(1, 2)))
-        order = ", ".join(f"{key}{self.rng.choice(('', ' asc', ' desc'))}" for key in chosen)
+        order = ", ".join(f"{key}{self._direction()}" for key in chosen)
         limit = f" limit {self.rng.randint(0, 6)}" if self.rng.random() < 0.6 else ""
+        if limit and self.rng.random() < 0.3:
+            limit += f" offset {self.rng.randint(0, 3)}"
         return f" order {{ {order} }}{limit}"
 
     def _grouped(self, columns: list[tuple[str, str]], nodes: list[str]) -> str:
@@ -367,6 +378,7 @@ class QueryMaker:
         items = [f"count(${self.rng.choice(nodes)})"]
         items += [f"{self.rng.choice(('sum', 'avg', 'min', 'max'))}({n})" for n in numbers[:2]]
         items += [f"{self.rng.choice(('min', 'max', 'count'))}({n})" for n in texts[:1]]
+        items += [f"count_distinct({text})" for text, _ in columns if self.rng.random() < 0.15]
         items = keys + items
         shown = ", ".join(f"{item} as c{at}" for at, item in enumerate(items))
         sortable = [at for at, item in enumerate(items) if ".l" not in item or "(" in item]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from omnigraph.engine.search.analyze import terms_of
+from omnigraph.lang.query.checked import SortKey
 from omnigraph.lang.query.plan.logical import Expand, GroupBy, Pattern, ReadPlan
 from omnigraph.lang.query.typed_expressions import (
     Aggregate,
@@ -75,7 +76,7 @@ class Oracle:
             rows = self._ordered_groups(self._group(list(self._matches())))
         else:
             rows = self._project()
-        return rows if self.plan.limit is None else rows[: self.plan.limit]
+        return rows[self.plan.offset : self.plan.rows_max]
 
     # Matching
 
@@ -282,7 +283,7 @@ class Oracle:
 
         candidates.sort(key=key)
         if isinstance(ranking, Nearest):
-            candidates = candidates[: self.plan.limit]
+            candidates = candidates[: self.plan.rows_max]
         self.restricted = {name: {entity["id"] for entity in candidates}}
         rows = list(self._matches())
         self.restricted = {}
@@ -304,10 +305,7 @@ class Oracle:
                 rows.sort(key=self._ids)
         if ranking is None:
             for item in reversed(self.plan.order):
-                rows.sort(
-                    key=lambda row, item=item: _sortable(self._value(item.expression, row)),
-                    reverse=item.descending,
-                )
+                sort_rows(rows, item, lambda row, item=item: self._value(item.expression, row))
         columns = self.plan.columns
         return [[self._shown(c.expression, row) for c in columns] for row in rows]
 
@@ -324,7 +322,7 @@ class Oracle:
             for rank, id in enumerate(order):
                 self.fused[id] = self.fused.get(id, 0.0) + 1 / (k + rank + 1)
         seen = list(dict.fromkeys([*orders[0], *orders[1]]))
-        best = sorted(seen, key=lambda id: -self.fused[id])[: self.plan.limit]
+        best = sorted(seen, key=lambda id: -self.fused[id])[: self.plan.rows_max]
         rows: list[Row] = []
         for id in best:
             arm = arms[0] if id in orders[0] else arms[1]
@@ -380,6 +378,8 @@ class Oracle:
         values = [value for value in values if value is not None]
         if expression.function == "count":
             return len(values)
+        if expression.function == "count_distinct":
+            return len({repr(value) for value in values})
         if not values:
             return None
         if expression.function in ("min", "max"):
@@ -397,13 +397,13 @@ class Oracle:
             groups.sort(key=lambda group: [self._tie(c.expression, group[1]) for c in output.keys])
         for item in reversed(self.plan.order):
 
-            def key(group: Any, item: Any = item) -> Any:
+            def value(group: Any, item: Any = item) -> Any:
                 _, row, totals = group
                 if item.expression in totals:
-                    return _sortable(totals[item.expression])
-                return _sortable(self._value(item.expression, row))
+                    return totals[item.expression]
+                return self._value(item.expression, row)
 
-            groups.sort(key=key, reverse=item.descending)
+            sort_rows(groups, item, value)
         return [shown for shown, _, _ in groups]
 
 
@@ -411,6 +411,12 @@ def _orientations(expand: Expand, edge: Entity, source: str, target: str) -> int
     forward = (edge["src"], edge["dst"]) == (source, target)
     backward = expand.undirected and (edge["src"], edge["dst"]) == (target, source)
     return int(forward or backward) if source == target else int(forward) + int(backward)
+
+
+def sort_rows(rows: list[Any], key: SortKey, value: Callable[[Any], Any]) -> None:
+    """Sort by one key, stably; nulls where the key says."""
+    rows.sort(key=lambda row: _sortable(value(row)), reverse=key.descending)
+    rows.sort(key=lambda row: (value(row) is None) == key.nulls_last)
 
 
 def _sortable(value: Any) -> Any:

@@ -97,10 +97,12 @@ class SqlOracle:
             ties = keys or [f"{_name(item)}.id" for item in plan.tie_break]
             order = [*map(self._sorted, plan.order), *(f"{key} ASC NULLS FIRST" for key in ties)]
             text += f" ORDER BY {', '.join(order)}"
-        return f"{text} LIMIT {plan.limit}" if limited and plan.limit is not None else text
+        if limited and plan.limit is not None:
+            text += f" LIMIT {plan.limit}"
+        return f"{text} OFFSET {plan.offset}" if limited and plan.offset else text
 
     def _sorted(self, key: SortKey) -> str:
-        way = "DESC NULLS LAST" if key.descending else "ASC NULLS FIRST"
+        way = f"{'DESC' if key.descending else 'ASC'} NULLS {'LAST' if key.nulls_last else 'FIRST'}"
         if is_constant(key.expression):  # a bare number would be a column's place
             return f"({self._value(key.expression)} IS NULL) {way}"
         return f"{self._value(key.expression)} {way}"
@@ -240,6 +242,8 @@ class SqlOracle:
 
     def _aggregate(self, expression: Aggregate) -> str:
         argument = self._value(expression.argument)
+        if expression.function == "count_distinct":
+            return f"count(DISTINCT {argument})"
         if expression.function in ("sum", "avg"):
             wide = "HUGEINT" if _family(expression.argument) == "integer" else "DOUBLE"
             return f"CAST({expression.function}(CAST({argument} AS {wide})) AS DOUBLE)"

@@ -150,7 +150,9 @@ class Reader:
                 mode = options.parameter_mode
                 bound = bind_parameters(prepared.plan.parameters, params, mode=mode)
                 target = ReadTarget(None if at is not None else tables.snapshot.branch.name, at)
-                result = _QueryRun(self, tables, prepared, bound, options, guard).result(target)
+                plan = prepared.plan.bound(bound.values)
+                run = _QueryRun(self, tables, prepared, plan, bound, options, guard)
+                result = run.result(target)
             self._queue.record(text, time.perf_counter() - started)
             return result
         finally:
@@ -275,13 +277,11 @@ class _QueryRun:
     reader: Reader
     tables: SnapshotTables
     prepared: PreparedRead
+    plan: ReadPlan
+    """The plan of ``prepared`` with its numbers of rows."""
     bound: BoundParameters
     options: ReadOptions
     guard: Guard
-
-    @property
-    def plan(self) -> ReadPlan:
-        return self.prepared.plan
 
     def result(self, target: ReadTarget) -> Result:
         now_ms = int(time.time() * 1000)
@@ -323,7 +323,7 @@ class _QueryRun:
         by_variable = tables.by_variable(self.plan.pattern)
         evaluator = Evaluator(by_variable, self.bound.values, now_ms, searcher, check)
         matcher = PatternMatcher(tables, evaluator, self.guard, profile)
-        plan, needed = self.prepared.plan, self.prepared.needed
+        plan, needed = self.plan, self.prepared.needed
         ranks: SortColumn | None = None
         if plan.ranking is not None:
             frame, ranks = Ranker(plan, plan.ranking, matcher, evaluator, searcher).match(needed)

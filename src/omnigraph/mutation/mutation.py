@@ -26,7 +26,7 @@ from omnigraph.lang.query.plan.logical import (
     DeleteEntities,
     InsertEdge,
     InsertNode,
-    UpdateNodes,
+    UpdateEntities,
     WritePlan,
 )
 from omnigraph.lang.query.typed_expressions import (
@@ -186,8 +186,10 @@ class _Execution:
                 case InsertEdge():
                     self._insert_edge(statement)
                     edges += 1
-                case UpdateNodes():
-                    nodes += self._update(statement)
+                case UpdateEntities():
+                    count = self._update(statement)
+                    nodes += count if statement.type.kind == "node" else 0
+                    edges += count if statement.type.kind == "edge" else 0
         image = {
             key: TypeImage(pending.rows, fresh=pending.only_fresh)
             for key, pending in self._pending.items()
@@ -219,48 +221,50 @@ class _Execution:
         complete_row(owner, row)
         return self._blobs.settle_row(owner, row)
 
-    def _update(self, statement: UpdateNodes) -> int:
-        """Set properties of matching nodes; returns how many match."""
-        node = self._schema.nodes[statement.type.name]
+    def _update(self, statement: UpdateEntities) -> int:
+        """Set properties of matching entities; returns how many match."""
+        owner = self._schema.type(statement.type.key)
         fixed, computed = {}, []
         for item in statement.values:
             name = item.property.property
             if variables(item.value):
                 computed.append(item)
                 continue
-            fixed[name] = self._assigned(node, item)
-            if fixed[name] is None and not node.properties[name].type.nullable:
-                raise InvalidValue(f"{node.name}.{name} is required")
-        fixed = self._blobs.settle_row(node, fixed)
-        pending = self._pending_of(node)
-        rows = pending.matching(self._condition(node, statement.where))
+            fixed[name] = self._assigned(owner, item)
+            if fixed[name] is None and not owner.properties[name].type.nullable:
+                raise InvalidValue(f"{owner.name}.{name} is required")
+        fixed = self._blobs.settle_row(owner, fixed)
+        pending = self._pending_of(owner)
+        rows = pending.matching(self._condition(owner, statement.where))
         if rows is None:
             return 0
         columns = {
-            name: _repeated(node.properties[name].type, value, rows.num_rows)
+            name: _repeated(owner.properties[name].type, value, rows.num_rows)
             for name, value in fixed.items()
         }
         for item in computed:
-            columns[item.property.property] = self._computed(node, item, rows)
+            columns[item.property.property] = self._computed(owner, item, rows)
         for name, column in columns.items():
             rows = rows.set_column(rows.column_names.index(name), name, column)
         pending.put(rows)
         return int(rows.num_rows)
 
-    def _computed(self, node: NodeType, item: CheckedAssignment, rows: pa.Table) -> pa.Array:
+    def _computed(
+        self, owner: NodeType | EdgeType, item: CheckedAssignment, rows: pa.Table
+    ) -> pa.Array:
         """The values of an assignment that reads the row, all as it was before the update."""
         kind, name = item.property.type, item.property.property
-        found = self._stored_values(node).column(item.value, rows)
+        found = self._stored_values(owner).column(item.value, rows)
         valid = found.is_valid()
         if not kind.nullable and valid is not None and not valid.all():
-            raise InvalidValue(f"{node.name}.{name} is required, and its new value is null")
+            raise InvalidValue(f"{owner.name}.{name} is required, and its new value is null")
         if found.type.scalar is kind.scalar and kind.enum is None:
             return found.to_arrow()
         try:
             accept = relaxed(kind).accept
             return column_array(kind, [None if v is None else accept(v) for v in found.to_list()])
         except InvalidValue as problem:
-            raise InvalidValue(f"{node.name}.{name}: {problem.message}") from None
+            raise InvalidValue(f"{owner.name}.{name}: {problem.message}") from None
 
     def _pending_of(self, owner: NodeType | EdgeType) -> PendingType:
         found = self._pending.get(owner.key)

@@ -28,7 +28,7 @@ from omnigraph.lang.query import (
 from omnigraph.lang.query.checked import CheckedQuery
 from omnigraph.lang.syntax import Diagnostic, Source, SourceError
 
-CHECKED = cases("spec", "grammar", "typing", "expressions", "mutations")
+CHECKED = cases("spec", "grammar", "typing", "expressions", "results", "mutations")
 
 
 def findings(case: dict[str, Any]) -> tuple[list[Diagnostic], str, list[CheckedQuery]]:

@@ -34,7 +34,8 @@ INPUTS = int(os.environ.get("OMNIGRAPH_FUZZ_N", "3000"))
 SECONDS_MAX = 5.0
 SHARDS = 4
 CORPUS = [
-    query_text(case) for case in cases("spec", "grammar", "typing", "expressions", "mutations")
+    query_text(case)
+    for case in cases("spec", "grammar", "typing", "expressions", "results", "mutations")
 ]
 
 

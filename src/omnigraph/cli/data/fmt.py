@@ -12,7 +12,7 @@ from omnigraph.cli.arguments import read_text
 from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.output import EXIT_FAILURE, EXIT_OK, CommandResult
 from omnigraph.errors import InvalidInput, PermissionDenied
-from omnigraph.lang.query import format_queries
+from omnigraph.lang.query import format_queries, upgrade_queries
 from omnigraph.lang.schema import format_schema
 
 app = single("Format schema and query files.")
@@ -30,9 +30,15 @@ def fmt(
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; fail if a file would change.")
     ] = False,
+    upgrade: Annotated[
+        bool,
+        typer.Option(
+            "--upgrade", help="Also rewrite queries of earlier versions, with their meaning."
+        ),
+    ] = False,
 ) -> CommandResult:
     """Rewrite files in the standard layout. Comments and meaning do not change."""
-    laid_out = {name: _laid_out(name) for name in files}  # all are read before any is written
+    laid_out = {name: _laid_out(name, upgrade) for name in files}  # before any is written
     changed = [name for name, (before, after) in laid_out.items() if before != after]
     if not check:
         for name in changed:
@@ -45,7 +51,7 @@ def fmt(
     )
 
 
-def _laid_out(name: str) -> tuple[str, str]:
+def _laid_out(name: str, upgrade: bool) -> tuple[str, str]:
     formatter = _FORMATTERS.get(Path(name).suffix)
     if formatter is None:
         raise InvalidInput(
@@ -53,7 +59,9 @@ def _laid_out(name: str) -> tuple[str, str]:
             remedy="Give files that end in .pg or .gq.",
         )
     text = read_text(Path(name), "file")
-    return text, formatter(text, name)
+    is_query = Path(name).suffix == ".gq"
+    current = upgrade_queries(text, name=name) if upgrade and is_query else text
+    return text, formatter(current, name)
 
 
 def _write(path: Path, text: str) -> None:

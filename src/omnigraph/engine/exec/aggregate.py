@@ -21,7 +21,13 @@ from omnigraph.engine.exec.evaluator import Evaluator
 from omnigraph.engine.exec.match_frame import MatchFrame, add_up, group_rows
 from omnigraph.engine.exec.sort import LISTS_ROWS, string_ranks
 from omnigraph.lang.query.plan.logical import GroupBy
-from omnigraph.lang.query.typed_expressions import Aggregate, Expression, PropertyOf, WholeEntity
+from omnigraph.lang.query.typed_expressions import (
+    INTEGER,
+    Aggregate,
+    Expression,
+    PropertyOf,
+    WholeEntity,
+)
 from omnigraph.model.types import PropertyType
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Literal, Mask, Values, repeated
@@ -63,6 +69,11 @@ def group_at_once(output: GroupBy, frame: MatchFrame, evaluator: Evaluator) -> G
 def weights_suffice(output: GroupBy) -> bool:
     """Whether weighted rows can be aggregated: sums of floats need one row per match."""
     return not any(adds_floats(item) for item in output.aggregates)
+
+
+def needs_every_row(expression: Aggregate) -> bool:
+    """Whether parts of a group cannot be aggregated apart and then combined."""
+    return expression.function == "count_distinct" or adds_floats(expression)
 
 
 def adds_floats(expression: Aggregate) -> bool:
@@ -137,7 +148,10 @@ def _aggregate(
     expression: Aggregate, frame: MatchFrame, evaluator: Evaluator, members: Members
 ) -> Values:
     if isinstance(expression.argument, WholeEntity):
-        return Values(expression.type, members.sizes)
+        if expression.function == "count":
+            return Values(expression.type, members.sizes)
+        entities = frame.columns[expression.argument.variable]
+        return Values(expression.type, _different(Values(INTEGER, entities), members))
     value = evaluator.comparable(expression.argument, frame)
     if isinstance(value, Literal):
         value = repeated(value, frame.rows)
@@ -146,11 +160,21 @@ def _aggregate(
         members = members.keep(valid)
     if expression.function == "count":
         return Values(expression.type, members.sizes)
+    if expression.function == "count_distinct":
+        kept = value if valid is None else value.take(chunked.nonzero(valid))
+        return Values(expression.type, _different(kept, members))
     if valid is not None:
         value = value.take(chunked.nonzero(valid))
     if expression.function in ("min", "max"):
         return extreme(expression, value, members.groups, members.count)
     return _sum(expression, value.data, members)
+
+
+def _different(value: Values, members: Members) -> Ints:
+    """How many different values, none of them null, each group has."""
+    codes = number_codes(value) if value.is_numpy else [_arrow_codes(value)]
+    _, first = group_rows([members.groups, *codes], len(value))
+    return chunked.bincount(chunked.take(members.groups, first), members.count)
 
 
 def extreme(expression: Aggregate, value: Values, groups: Ints, count: int) -> Values:

@@ -17,10 +17,10 @@ from omnigraph.engine.exec.aggregate import (
     INT64_MAX,
     Grouped,
     Members,
-    adds_floats,
     extreme,
     group_at_once,
     integer_sums,
+    needs_every_row,
     number_codes,
     sum_or_mean,
 )
@@ -69,7 +69,7 @@ class _BlockGroups:
 
 def group(output: GroupBy, frame: MatchFrame, evaluator: Evaluator) -> Grouped:
     """Group the matches of a frame, blockwise if it is large and its aggregates allow it."""
-    if frame.rows > BLOCK_ROWS and not any(adds_floats(item) for item in output.aggregates):
+    if frame.rows > BLOCK_ROWS and not any(needs_every_row(item) for item in output.aggregates):
         origin, chosen = frame.selection()
         parts = _Grouping.of(output, evaluator).parts(origin, chosen)
         if parts is not None:

@@ -7,7 +7,7 @@ fetched.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -77,7 +77,7 @@ class Projection:
     # Listing
 
     def _listed(self, output: Project, frame: MatchFrame, ranks: SortColumn | None) -> list[Answer]:
-        limit = self.plan.limit
+        limit = self.plan.rows_max
         wanted = frame.matches if limit is None else min(limit, frame.matches)
         self.guard.allow_result(wanted)
         if limit is not None and not self.plan.order and ranks is None:
@@ -86,11 +86,13 @@ class Projection:
         frame = frame.expand_weights()
         if ranks is not None or self.plan.order:
             frame = self._ordered(frame, ranks)
+        if self.plan.offset:
+            frame = frame.take(np.arange(self.plan.offset, frame.rows))
         return [self._column(item, frame) for item in output.columns]
 
     def _ordered(self, frame: MatchFrame, ranks: SortColumn | None) -> MatchFrame:
         """The rows in order, as many as the limit allows."""
-        keys, sorting, limit = [], self._sorting(), self.plan.limit
+        keys, sorting, limit = [], self._sorting(), self.plan.rows_max
         if ranks is not None:
             keys = [_known(ranks)]
         elif sorting and limit:
@@ -106,7 +108,7 @@ class Projection:
         return [item for item in self.plan.order if not is_constant(item.expression)]
 
     def _sort_key(self, key: SortKey, frame: MatchFrame) -> SortKeys:
-        expression, descending = key.expression, key.descending
+        expression, descending, nulls_last = key.expression, key.descending, key.nulls_last
         strings = self._strings(expression)
 
         def of(rows: Ints | slice | None, *, rough: bool = False) -> SortColumn:
@@ -114,9 +116,10 @@ class Projection:
             if rows is not None:
                 part = frame.part(rows) if isinstance(rows, slice) else frame.take(rows)
             if rough and strings is not None and isinstance(expression, PropertyOf):
-                return strings.rough(part.columns[expression.variable], descending=descending)
+                found = strings.rough(part.columns[expression.variable], descending=descending)
+                return replace(found, nulls_last=nulls_last)
             value = as_column(self.evaluator.comparable(expression, part), part.rows)
-            return SortColumn.of(value, descending=descending)
+            return replace(SortColumn.of(value, descending=descending), nulls_last=nulls_last)
 
         return of
 
@@ -145,7 +148,7 @@ class Projection:
 
     def _grouped(self, output: GroupBy, frame: MatchFrame) -> list[Answer]:
         counts = [item.expression for item in output.columns if counts_rows(item.expression)]
-        if len(counts) == len(output.columns) and self.plan.limit is None:
+        if len(counts) == len(output.columns) and self.plan.limit is None and not self.plan.offset:
             self.guard.allow_result(1)
             matches = np.array([frame.matches], dtype=np.int64)
             return [Values(count.type, matches) for count in counts]
@@ -153,9 +156,12 @@ class Projection:
             self.guard.allow_frame(frame.matches)
             frame = frame.expand_weights()
         grouped = group(output, frame, self.evaluator)
-        self.guard.allow_result(min(grouped.rows, self.plan.limit or grouped.rows))
+        self.guard.allow_result(min(grouped.rows, self.plan.rows_max or grouped.rows))
         first = grouped.first
         rows = self._ordered_groups(output, grouped)
+        if self.plan.offset:
+            rows = np.arange(grouped.rows) if rows is None else rows
+            rows = rows[self.plan.offset :]
         if output.keys and rows is not None:
             first = first.take(rows)
         columns: list[Answer] = []
@@ -172,7 +178,7 @@ class Projection:
         return columns
 
     def _ordered_groups(self, output: GroupBy, grouped: Grouped) -> Ints | None:
-        first, limit = grouped.first, self.plan.limit
+        first, limit = grouped.first, self.plan.rows_max
         if not self.plan.order:
             return None if limit is None else np.arange(min(limit, grouped.rows))
         keys: list[SortKeys] = []
@@ -182,7 +188,8 @@ class Projection:
                 leaves = GroupLeaves(self.evaluator, grouped)
                 value = as_column(evaluate(item.expression, leaves), leaves.rows)
             if value is not None:
-                keys.append(_known(SortColumn.of(value, descending=item.descending)))
+                known = SortColumn.of(value, descending=item.descending)
+                keys.append(_known(replace(known, nulls_last=item.nulls_last)))
             else:
                 keys.append(self._sort_key(item, first))
         ties = []
@@ -191,7 +198,8 @@ class Projection:
             if isinstance(expression, WholeEntity):
                 ties.append((self.tables[expression.variable], first.columns[expression.variable]))
             elif not is_constant(expression):
-                keys.append(self._sort_key(SortKey(expression, descending=False), first))
+                tie = SortKey(expression, descending=False, nulls_last=False)
+                keys.append(self._sort_key(tie, first))
         return ordered_rows(keys, ties, grouped.rows, limit)
 
 

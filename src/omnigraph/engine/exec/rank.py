@@ -57,7 +57,7 @@ class Ranker:
         name = ranking.field.variable
         table: Any = self.evaluator.tables[name]
         candidates = self.matcher.candidates(self.plan.pattern.variable(name))
-        limit = self.plan.limit if isinstance(ranking, Nearest) else None
+        limit = self.plan.rows_max if isinstance(ranking, Nearest) else None
         possible = self.searcher.best(ranking, table, candidates, limit)
         if limit is None or len(possible) <= limit:
             return possible
@@ -87,7 +87,7 @@ class Ranker:
         seen = dict.fromkeys([entity for _, order in arms for entity in order])
         entities = np.array(list(seen), dtype=np.int64)
         by_score = chunked.order((np.array([-scores[entity] for entity in seen]),))
-        best = entities[by_score[: self.plan.limit]].tolist()
+        best = entities[by_score[: self.plan.rows_max]].tolist()
         self.searcher.fused[ranking] = scores
         place = {entity: at for at, entity in enumerate(best)}
         first, second = arms[0][0], arms[1][0]

@@ -15,6 +15,7 @@ from omnigraph.lang.query.parse.parser import parse_queries
 from omnigraph.lang.query.plan.explain import explain, explain_json
 from omnigraph.lang.query.plan.logical import Plan, ReadPlan, WritePlan
 from omnigraph.lang.query.plan.planner import plan_query
+from omnigraph.lang.query.upgrade import upgrade_queries
 
 __all__ = [
     "BoundParameters",
@@ -42,4 +43,5 @@ __all__ = [
     "plan_query",
     "read_parameters",
     "select_query",
+    "upgrade_queries",
 ]

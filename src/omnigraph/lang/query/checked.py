@@ -62,8 +62,15 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
+    """``nulls_last`` as the order of rows has it: by default nulls are smaller than all values."""
+
     expression: Expression
     descending: bool
+    nulls_last: bool
+
+
+RowCount: TypeAlias = int | ParameterValue | None
+"""A number of rows: known, given as a parameter, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +81,11 @@ class CheckedRead:
     parameters: tuple[ParameterValue, ...]
     block: CheckedBlock
     columns: tuple[ResultColumn, ...]
-    is_aggregate: bool
+    is_grouped: bool
     ranking: Ranking | None
     order: tuple[SortKey, ...]
-    limit: int | None
+    limit: RowCount
+    offset: RowCount
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 Owns the meaning of the codes: the reference documentation is made from it, and a test holds it
 against what parser and checker report. A code is never given a second meaning; one that can no
-longer occur stays reserved.
+longer occur stays reserved: T16, an update of an edge.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ TYPE_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "T13": "one property is assigned twice",
         "T14": "a mutation uses a variable that is not a parameter",
         "T15": "hop bounds that make no sense; or a `nearest` over anything but a fitting vector",
-        "T16": "an edge is updated",
         "T17": "ordering by `nearest` without a limit",
         "T18": "ordering by `nearest` together with ordering by a column",
         "T19": "a `search` or `fuzzy` over or for something that is no text",
@@ -63,7 +62,7 @@ TYPE_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "T40": "ordering by something that has no order, or that is not returned",
         "T41": "a search that is not the first item of `order`, or is turned round",
         "T42": "one mutation both deletes and inserts or updates",
-        "T43": "an update changes the key of a node",
+        "T43": "an update changes the key of a node or an end of an edge",
         "T44": "a query that reads called as a mutation, or the reverse",
         "T60": "a condition that is neither true nor false",
         "T61": "arithmetic on something else than two numbers of one type, or `/` on whole numbers",
@@ -74,5 +73,7 @@ TYPE_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "T66": "a column that needs a name",
         "T67": "a `null` without anything that gives it a type",
         "T68": "a Bool literal in a mutation of a type with a property called `true` or `false`",
+        "T69": "a `distinct` result with an aggregate",
+        "T70": "a number of rows that is no whole number",
     }
 )

@@ -113,6 +113,9 @@ _ALL: Final = (
         optional=1,
     ),
     _function("count", "aggregate", "value", "I64", "How many rows of the group have a value."),
+    _function(
+        "count_distinct", "aggregate", "value", "I64", "How many different values the group has."
+    ),
     _function("sum", "aggregate", "value", "F64", "Sum of the values that are not null."),
     _function("avg", "aggregate", "value", "F64", "Mean of the values that are not null."),
     _function("min", "aggregate", "value", "the argument's", "Smallest value."),

@@ -238,7 +238,7 @@ def _never_updated(
         if not isinstance(query, CheckedWrite):
             continue
         for statement in query.statements:
-            if isinstance(statement, CheckedUpdate):
+            if isinstance(statement, CheckedUpdate) and statement.type.kind == "node":
                 node = statement.type.name
                 names[node][query.name] = None
                 updated[node].update(item.property.property for item in statement.assignments)

@@ -16,7 +16,7 @@ from omnigraph.lang.query.parse.ast import ArithmeticOperator, ComparisonOperato
 from omnigraph.lang.syntax.lexer import quote
 from omnigraph.model.types import SCALARS, PropertyType, Stored
 
-AggregateFunction = Literal["count", "sum", "avg", "min", "max"]
+AggregateFunction = Literal["count", "count_distinct", "sum", "avg", "min", "max"]
 TextFunction = Literal["search", "fuzzy", "match_text"]
 
 BOOL: Final = PropertyType(SCALARS["Bool"])

@@ -28,6 +28,9 @@ def expressions_of(query: ast.Query) -> Iterator[ast.Expression]:
     yield from _block_parts(query.body.match)
     yield from (item.expression for item in query.body.returns)
     yield from (item.expression for item in query.body.order)
+    if query.body.limit is not None:
+        counts = (query.body.limit.count, query.body.limit.offset)
+        yield from (item for item in counts if isinstance(item, ast.Variable))
 
 
 def _block_parts(block: ast.Block) -> Iterator[ast.Expression]:

@@ -49,8 +49,9 @@ def try_check(
         parameters=parameters,
         block=block,
         columns=output.columns,
-        is_aggregate=output.is_aggregate,
+        is_grouped=output.is_grouped,
         ranking=output.ranking,
         order=output.order,
         limit=output.limit,
+        offset=output.offset,
     )

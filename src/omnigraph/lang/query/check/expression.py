@@ -294,7 +294,7 @@ def _aggregate(
     argument = check_expression(context, scope, written, "aggregate")
     if argument is None:
         return None
-    if function == "count":
+    if function in ("count", "count_distinct"):
         return Aggregate(function, argument, replace(INTEGER, nullable=True))
     kind = argument.type
     is_number = isinstance(kind, PropertyType) and kind.is_numeric
@@ -303,10 +303,9 @@ def _aggregate(
             _refuse_argument(context, function, "numbers", kind, written.span)
             return None
         return Aggregate(function, argument, replace(FLOAT, nullable=True))
-    if not (is_number or (isinstance(kind, PropertyType) and kind.is_string)):
-        _refuse_argument(context, function, "numbers or strings", kind, written.span)
+    if isinstance(kind, EntityType) or not kind.is_single:
+        _refuse_argument(context, function, "single values", kind, written.span)
         return None
-    assert isinstance(kind, PropertyType)
     return Aggregate(function, argument, replace(kind, nullable=True))
 
 

@@ -15,6 +15,7 @@ from omnigraph.lang.query.check.traversal import check_traversal
 from omnigraph.lang.query.checked import CheckedBlock, CheckedTraversal
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import EntityType, Expression
+from omnigraph.lang.query.upgrade import edge_meant
 
 
 def check_block(
@@ -53,20 +54,9 @@ def check_block(
 
 
 def _edge_meant(context: Context, clause: ast.Filter) -> str | None:
-    """The edge of ``$a in $b``, which was a traversal before the word became an operator."""
-    match clause.condition:
-        case ast.Comparison(operator="in", left=left, right=right):
-            word = "in"
-        case ast.Logical(operator=word, operands=(left, right)):
-            pass
-        case _:
-            return None
-    sides = (left, right)
-    if not all(isinstance(side, ast.Variable) for side in sides):
-        return None
-    if all(isinstance(i, ast.Variable) and i.name in context.parameters for i in sides):
-        return None
-    return word if context.schema.edge(word) is not None else None
+    """The edge of the schema that a filter such as ``$a in $b`` followed in earlier versions."""
+    word = edge_meant(clause, context.parameters)
+    return None if word is None or context.schema.edge(word) is None else word
 
 
 def _binding(context: Context, scope: BindingScope, clause: ast.Binding) -> list[Expression]:

@@ -101,18 +101,11 @@ def _insert(
 def _update(
     context: Context, statement: ast.Update, declared: NodeType | EdgeType
 ) -> CheckedUpdate | None:
-    if isinstance(declared, EdgeType):
-        context.report(
-            "T16",
-            f"{declared.name} is an edge type, and edges cannot be updated",
-            statement.type_name.span,
-            remedy="Delete the edge and insert it anew.",
-        )
-        return None
     errors_before = context.diagnostics.error_count
-    assignments = _assignments(context, statement, declared, _fields(declared, with_ends=False))
+    assigned = _fields(declared, with_ends=False)
+    assignments = _assignments(context, statement, declared, assigned)
     for item in statement.assignments:
-        if item.name.text in declared.key_columns:
+        if isinstance(declared, NodeType) and item.name.text in declared.key_columns:
             context.report(
                 "T43",
                 f"`{item.name.text}` is part of the key of {declared.name} and cannot change",
@@ -142,7 +135,7 @@ def _assignments(
     if not statement.assignments:
         message = f"nothing is assigned to {declared.name}"
         context.report("T10", message, statement.span, remedy="Assign at least one property.")
-    readable = None if isinstance(statement, ast.Insert) else fields
+    readable = None if isinstance(statement, ast.Insert) else _fields(declared, with_ends=True)
     scope = BindingScope(written=_type(declared), fields=readable)
     found: list[CheckedAssignment] = []
     seen: set[str] = set()
@@ -157,6 +150,14 @@ def _assignments(
             )
             continue
         seen.add(name)
+        if isinstance(statement, ast.Update) and name in declared.endpoints.values():
+            context.report(
+                "T43",
+                f"`{name}` is an end of {declared.name} and cannot change",
+                item.name.span,
+                remedy="Delete the edge and insert it between the other nodes.",
+            )
+            continue
         if name not in fields:
             report_unknown_field(context, _type(declared), item.name, fields)
             continue

@@ -12,8 +12,9 @@ from typing import Final
 
 from omnigraph.lang.query.check.context import BindingScope, Context
 from omnigraph.lang.query.check.expression import check_expression
+from omnigraph.lang.query.check.names import describe
 from omnigraph.lang.query.check.values import I64_MAX
-from omnigraph.lang.query.checked import ResultColumn, SortKey
+from omnigraph.lang.query.checked import ResultColumn, RowCount, SortKey
 from omnigraph.lang.query.functions import FUNCTIONS
 from omnigraph.lang.query.parse import ast
 from omnigraph.lang.query.typed_expressions import (
@@ -43,37 +44,56 @@ class CheckedOutput:
     """Everything behind the match."""
 
     columns: tuple[ResultColumn, ...]
-    is_aggregate: bool
+    is_grouped: bool
     ranking: Ranking | None
     order: tuple[SortKey, ...]
-    limit: int | None
+    limit: RowCount
+    offset: RowCount
 
 
 def check_output(context: Context, scope: BindingScope, body: ast.ReadBody) -> CheckedOutput | None:
     """None when something was reported: a part alone is of no use."""
     errors_before = context.diagnostics.error_count
-    is_aggregate = any(_has_aggregate(item.expression) for item in body.returns)
+    is_grouped = _is_grouped(context, body)
     columns = [_column(context, scope, item) for item in body.returns]
     aliases = {
         item.alias.text: column
         for item, column in zip(body.returns, columns, strict=True)
         if item.alias is not None
     }
-    keys = _Order(context, scope, body, aliases, columns, is_aggregate).check()
+    keys = _Order(context, scope, body, aliases, columns, is_grouped).check()
     _check_limits(context, body, keys)
     _check_fusions(context, body, columns, keys)
-    if is_aggregate:
+    if is_grouped:
         _check_grouping(context, body, columns)
     if context.diagnostics.error_count != errors_before:
         return None
     ranking, order = _split(keys)
     return CheckedOutput(
         columns=tuple(column for column in columns if column is not None),
-        is_aggregate=is_aggregate,
+        is_grouped=is_grouped,
         ranking=ranking,
         order=order,
-        limit=None if body.limit is None else body.limit.count,
+        limit=None if body.limit is None else _row_count(context, body.limit.count),
+        offset=None if body.limit is None else _row_count(context, body.limit.offset),
     )
+
+
+def _is_grouped(context: Context, body: ast.ReadBody) -> bool:
+    """Whether the rows are groups of matches: for aggregates, or to answer each row once."""
+    aggregate = next((item for item in body.returns if _has_aggregate(item.expression)), None)
+    if aggregate is not None and body.distinct:
+        context.report(
+            "T69",
+            "groups are distinct already, except by their aggregates",
+            aggregate.span,
+            remedy="Remove `distinct`, or count different values with `count_distinct`.",
+        )
+    return body.distinct or aggregate is not None
+
+
+def _row_count(context: Context, written: int | ast.Variable | None) -> RowCount:
+    return context.parameters[written.name] if isinstance(written, ast.Variable) else written
 
 
 # Return
@@ -140,7 +160,7 @@ def _check_grouping(
         if expression in keys and not _can_group(expression):
             context.report(
                 "T9",
-                "next to an aggregate neither literals nor searches can be returned",
+                "neither literals nor searches are keys of groups",
                 item.span,
                 remedy="Remove the item, or return it from a query of its own.",
             )
@@ -189,13 +209,13 @@ class _Order:
         body: ast.ReadBody,
         aliases: dict[str, ResultColumn | None],
         columns: Sequence[ResultColumn | None],
-        is_aggregate: bool,
+        is_grouped: bool,
     ) -> None:
         self._context = context
         self._scope = scope
         self._body = body
         self._aliases = aliases
-        self._is_aggregate = is_aggregate
+        self._is_grouped = is_grouped
         self._returned = {
             item.expression: column
             for item, column in zip(body.returns, columns, strict=True)
@@ -218,7 +238,7 @@ class _Order:
             self._refuse(item, "rows are ordered by values of the row, by columns or searches")
             return None
         expression: Expression | None
-        if self._is_aggregate and written in self._returned:
+        if self._is_grouped and written in self._returned:
             column = self._returned[written]
             expression = None if column is None else column.expression
         elif _has_aggregate(written):
@@ -228,8 +248,8 @@ class _Order:
             expression = check_expression(self._context, self._scope, written, "order")
         if expression is None or not self._is_ordered(item, expression):
             return None
-        if self._is_aggregate and written not in self._returned:
-            self._refuse(item, "a query with an aggregate is ordered by what it returns")
+        if self._is_grouped and written not in self._returned:
+            self._refuse(item, "groups and distinct rows are ordered by what is returned")
             return None
         return _OutputKey(item, expression, None)
 
@@ -291,7 +311,9 @@ def _split(keys: Sequence[_OutputKey]) -> tuple[Ranking | None, tuple[SortKey, .
         if isinstance(key.expression, _RANKINGS):
             ranking = key.expression
         else:
-            order.append(SortKey(key.expression, key.item.direction == "desc"))
+            descending = key.item.direction == "desc"
+            last = descending if key.item.nulls is None else key.item.nulls == "last"
+            order.append(SortKey(key.expression, descending, last))
     return ranking, tuple(order)
 
 
@@ -301,7 +323,7 @@ def _split(keys: Sequence[_OutputKey]) -> tuple[Ranking | None, tuple[SortKey, .
 def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_OutputKey]) -> None:
     for code, kind, name in (("T21", Fusion, "rrf"), ("T17", Nearest, "nearest")):
         key = next((key for key in keys if isinstance(key.expression, kind)), None)
-        if key is not None and body.limit is None:
+        if key is not None and (body.limit is None or body.limit.count is None):
             context.report(
                 code,
                 f"ordering by `{name}` needs a limit",
@@ -318,9 +340,39 @@ def _check_limits(context: Context, body: ast.ReadBody, keys: Sequence[_OutputKe
         )
     else:
         _check_first(context, body, keys)
-    if body.limit is not None and body.limit.count > I64_MAX:
-        message = "this limit does not fit a 64-bit number"
-        context.report("T38", message, body.limit.span, remedy="Leave the limit out.")
+    if body.limit is not None:
+        for written in (body.limit.count, body.limit.offset):
+            _check_row_count(context, body.limit, written)
+
+
+def _check_row_count(
+    context: Context, limit: ast.Limit, written: int | ast.Variable | None
+) -> None:
+    if isinstance(written, int) and written > I64_MAX:
+        message = "this number of rows does not fit a 64-bit number"
+        context.report("T38", message, limit.span, remedy="Leave the limit out.")
+    if not isinstance(written, ast.Variable):
+        return
+    parameter = context.parameters.get(written.name)
+    if parameter is None:
+        if written.name not in context.unusable:
+            context.report_unknown(
+                "T34",
+                f"`${written.name}` is not a parameter of this query",
+                written.span,
+                written.name,
+                context.parameters,
+                remedy="Declare it in the head of the query.",
+            )
+        return
+    kind = parameter.type
+    if not kind.is_single or kind.scalar.family != "integer" or kind.nullable:
+        context.report(
+            "T70",
+            f"a number of rows is a whole number, not {describe(kind)}",
+            written.span,
+            remedy="Declare the parameter as `U32`, without `?`.",
+        )
 
 
 def _check_first(context: Context, body: ast.ReadBody, keys: Sequence[_OutputKey]) -> None:

@@ -19,6 +19,7 @@ LogicalOperator = Literal["and", "or"]
 ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
 LiteralKind = Literal["string", "integer", "decimal", "boolean", "date", "datetime"]
 Direction = Literal["asc", "desc"]
+NullPlace = Literal["first", "last"]
 
 ANONYMOUS: Final = "_"
 
@@ -288,16 +289,20 @@ class ReturnItem:
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
-    """``direction`` is None when none was written."""
+    """``direction`` and ``nulls`` are None when none was written."""
 
     expression: Expression
     direction: Direction | None
+    nulls: NullPlace | None
     span: Span = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    count: int
+    """``limit count offset offset``; each part may be missing, but not both."""
+
+    count: int | Variable | None
+    offset: int | Variable | None
     span: Span = field(compare=False, repr=False)
 
 
@@ -307,6 +312,7 @@ class ReadBody:
     returns: tuple[ReturnItem, ...]
     order: tuple[OrderItem, ...]
     limit: Limit | None
+    distinct: bool
     returns_span: Span = field(compare=False, repr=False)
     order_span: Span | None = field(compare=False, repr=False, default=None)
 

@@ -28,6 +28,7 @@ class ReadParser(ExpressionParser):
         self.expect_word("match")
         match = self.block()
         start = self.expect_word("return")
+        distinct = self.accept_word("distinct") is not None
         returns = self._return_items()
         returns_span = self.span_from(start)
         order: tuple[ast.OrderItem, ...] = ()
@@ -35,11 +36,23 @@ class ReadParser(ExpressionParser):
         if word := self.accept_word("order"):
             order = self._order_items()
             order_span = self.span_from(word)
-        limit = None
-        if word := self.accept_word("limit"):
-            count = self.whole_number("a whole number of rows")
-            limit = ast.Limit(count, self.span_from(word))
-        return ast.ReadBody(match, returns, order, limit, returns_span, order_span)
+        limit = self._limit()
+        return ast.ReadBody(match, returns, order, limit, distinct, returns_span, order_span)
+
+    def _limit(self) -> ast.Limit | None:
+        start = self.current
+        count = self._rows() if self.accept_word("limit") else None
+        offset = self._rows() if self.accept_word("offset") else None
+        if count is None and offset is None:
+            return None
+        return ast.Limit(count, offset, self.span_from(start))
+
+    def _rows(self) -> int | ast.Variable:
+        """A number of rows: digits or a parameter."""
+        token = self.current
+        if self.accept(VARIABLE):
+            return ast.Variable(token.text[1:], token.span)
+        return self.whole_number("a whole number of rows")
 
     # Match
 
@@ -198,14 +211,23 @@ class ReadParser(ExpressionParser):
             direction = "asc" if self.advance().text == "asc" else "desc"
         else:
             self.try_for_words("asc", "desc")
-        return ast.OrderItem(expression, direction, self.span_from(start))
+        nulls: ast.NullPlace | None = None
+        if self.accept_word("nulls"):
+            if not self.at_word("first"):
+                self.try_for_words("first")
+                nulls = "last" if self.expect_word("last") else None
+            else:
+                self.advance()
+                nulls = "first"
+        return ast.OrderItem(expression, direction, nulls, self.span_from(start))
 
     def _reserved_alias(self) -> ast.AliasReference | None:
         """A column that is called like an operator, where nothing follows it but a direction."""
         token, following = self.current, self.peek()
         if token.kind != NAME or token.text not in RESERVED:
             return None
-        if following.kind not in (",", "}") and following.text not in ("asc", "desc"):
+        directions = ("asc", "desc", "nulls")
+        if following.kind not in (",", "}") and following.text not in directions:
             return None
         self.advance()
         return ast.AliasReference(token.text, token.span)

@@ -20,11 +20,11 @@ from omnigraph.lang.query.plan.logical import (
     Plan,
     ReadPlan,
     Statement,
-    UpdateNodes,
+    UpdateEntities,
     WritePlan,
 )
 from omnigraph.lang.query.plan.steps import Connected, Follow, Scan, Step, Where, Without, steps_of
-from omnigraph.lang.query.typed_expressions import Expression, to_text
+from omnigraph.lang.query.typed_expressions import Expression, ParameterValue, to_text
 
 _INDENT: Final = "  "
 _WORD_WIDTH: Final = 10
@@ -58,11 +58,16 @@ def explain_json(plan: Plan) -> dict[str, Any]:
     body["columns"] = [_column_json(item) for item in plan.columns]
     body["rank_by"] = None if plan.ranking is None else to_text(plan.ranking)
     body["order_by"] = [
-        {"expression": to_text(item.expression), "descending": item.descending}
+        {
+            "expression": to_text(item.expression),
+            "descending": item.descending,
+            "nulls": "last" if item.nulls_last else "first",
+        }
         for item in plan.order
     ]
     body["tie_break"] = list(plan.tie_break)
-    body["limit"] = plan.limit
+    body["limit"] = _row_count(plan.limit_parameter, plan.limit)
+    body["offset"] = _row_count(plan.offset_parameter, plan.offset)
     return body
 
 
@@ -137,13 +142,24 @@ def _tail(plan: ReadPlan) -> Iterator[tuple[str, str]]:
     ties = [f"id of ${name}" for name in plan.tie_break]
     if order or ties:
         yield "order by", ", ".join([*order, *ties])
-    if plan.limit is not None:
-        yield "limit", str(plan.limit)
+    limit = _row_count(plan.limit_parameter, plan.limit)
+    offset = _row_count(plan.offset_parameter, plan.offset)
+    if limit is not None:
+        yield "limit", f"{limit}"
+    if offset:
+        yield "offset", f"{offset}"
     yield "return", ", ".join(_column(item) for item in plan.columns)
 
 
+def _row_count(parameter: ParameterValue | None, known: int | None) -> int | str | None:
+    return known if parameter is None else to_text(parameter)
+
+
 def _sort_key(key: SortKey) -> str:
-    return f"{to_text(key.expression)} {'desc' if key.descending else 'asc'}"
+    text = f"{to_text(key.expression)} {'desc' if key.descending else 'asc'}"
+    if key.nulls_last == key.descending:
+        return text
+    return f"{text} nulls {'last' if key.nulls_last else 'first'}"
 
 
 def _column(column: ResultColumn) -> str:
@@ -158,7 +174,7 @@ def _statement(statement: Statement) -> tuple[str, str]:
         case InsertEdge():
             ends = f"from {to_text(statement.source)} to {to_text(statement.target)}"
             return "insert", f"{statement.type} {ends} {_assigned(statement.values)}".rstrip()
-        case UpdateNodes():
+        case UpdateEntities():
             values = _assigned(statement.values)
             return "update", f"{statement.type} {values} where {to_text(statement.where)}"
         case DeleteEntities():
@@ -230,9 +246,9 @@ def _statement_json(statement: Statement) -> dict[str, Any]:
     body: dict[str, Any] = {"statement": word, "type": statement.type.key}
     if isinstance(statement, InsertEdge):
         body |= {"from": to_text(statement.source), "to": to_text(statement.target)}
-    if isinstance(statement, (InsertNode, InsertEdge, UpdateNodes)):
+    if isinstance(statement, (InsertNode, InsertEdge, UpdateEntities)):
         body["set"] = {item.property.property: to_text(item.value) for item in statement.values}
-    if isinstance(statement, (UpdateNodes, DeleteEntities)):
+    if isinstance(statement, (UpdateEntities, DeleteEntities)):
         body["where"] = to_text(statement.where)
     if isinstance(statement, DeleteEntities) and statement.cascade:
         body["cascade"] = [item.key for item in statement.cascade]

@@ -8,9 +8,11 @@ choice; ``steps`` offers one that needs no statistics.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
+from omnigraph.errors import InvalidValue
 from omnigraph.lang.query.checked import CheckedAssignment, ResultColumn, SortKey
 from omnigraph.lang.query.typed_expressions import (
     Aggregate,
@@ -114,10 +116,39 @@ class ReadPlan:
     order: tuple[SortKey, ...] = ()
     tie_break: tuple[str, ...] = ()
     limit: int | None = None
+    offset: int = 0
+    limit_parameter: ParameterValue | None = None
+    offset_parameter: ParameterValue | None = None
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
         return self.output.columns
+
+    @property
+    def rows_max(self) -> int | None:
+        """How many rows of the order are looked at; those of the offset are left out again."""
+        return None if self.limit is None else self.limit + self.offset
+
+    def bound(self, values: Mapping[str, Any]) -> ReadPlan:
+        """The plan with its limit and offset taken from parameters."""
+        if self.limit_parameter is None and self.offset_parameter is None:
+            return self
+        limit, offset = self.limit, self.offset
+        if self.limit_parameter is not None:
+            limit = _row_count("limit", values[self.limit_parameter.name])
+        if self.offset_parameter is not None:
+            offset = _row_count("offset", values[self.offset_parameter.name])
+        return replace(
+            self, limit=limit, offset=offset, limit_parameter=None, offset_parameter=None
+        )
+
+
+def _row_count(word: str, value: int) -> int:
+    if not 0 <= value < 2**63:
+        raise InvalidValue(
+            f"`{word}` is {value}", remedy=f"Give a number of at least 0 as `{word}`."
+        )
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +169,7 @@ class InsertEdge:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateNodes:
+class UpdateEntities:
     type: EntityType
     values: tuple[CheckedAssignment, ...]
     where: Expression
@@ -153,7 +184,7 @@ class DeleteEntities:
     cascade: tuple[EntityType, ...]
 
 
-Statement: TypeAlias = InsertNode | InsertEdge | UpdateNodes | DeleteEntities
+Statement: TypeAlias = InsertNode | InsertEdge | UpdateEntities | DeleteEntities
 
 
 @dataclass(frozen=True, slots=True)

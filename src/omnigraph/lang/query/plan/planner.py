@@ -26,7 +26,7 @@ from omnigraph.lang.query.plan.logical import (
     Project,
     ReadPlan,
     Statement,
-    UpdateNodes,
+    UpdateEntities,
     WritePlan,
 )
 from omnigraph.lang.query.typed_expressions import (
@@ -34,6 +34,7 @@ from omnigraph.lang.query.typed_expressions import (
     EntityType,
     Expression,
     Junction,
+    ParameterValue,
     can_fail,
     has_aggregate,
     to_text,
@@ -53,7 +54,7 @@ def plan_query(query: c.CheckedQuery, schema: AcceptedSchema) -> Plan:
     named = sorted(query.block.variables)
     output: Project | GroupBy = Project(query.columns)
     tie_break = tuple(named) if query.ranking is not None or query.order else ()
-    if query.is_aggregate:
+    if query.is_grouped:
         keys = tuple(item for item in query.columns if not has_aggregate(item.expression))
         output, tie_break = GroupBy(keys, _aggregates(query.columns), query.columns), ()
     return ReadPlan(
@@ -64,7 +65,10 @@ def plan_query(query: c.CheckedQuery, schema: AcceptedSchema) -> Plan:
         ranking=query.ranking,
         order=query.order,
         tie_break=tie_break,
-        limit=query.limit,
+        limit=query.limit if isinstance(query.limit, int) else None,
+        offset=query.offset if isinstance(query.offset, int) else 0,
+        limit_parameter=query.limit if isinstance(query.limit, ParameterValue) else None,
+        offset_parameter=query.offset if isinstance(query.offset, ParameterValue) else None,
     )
 
 
@@ -186,7 +190,7 @@ def _statement(statement: c.CheckedStatement, schema: AcceptedSchema) -> Stateme
         case c.CheckedInsert():
             return _insert(statement, schema)
         case c.CheckedUpdate():
-            return UpdateNodes(
+            return UpdateEntities(
                 statement.type, _values(statement.assignments), _where(statement.where)
             )
         case c.CheckedDelete():
