@@ -14,6 +14,8 @@ from omnigraph.lang.query import read_parameters
 # The largest schema or query file: people write much smaller ones.
 TEXT_BYTES_MAX = 16 * 1024 * 1024
 
+LOCATION_FORMS = "a path, file:// or s3://"
+
 
 QuerySourceOption = Annotated[
     str | None,
@@ -34,11 +36,11 @@ def several(flag: str, metavar: str, help: str) -> Any:
 
 UriArgument = Annotated[
     str | None,
-    typer.Argument(metavar="URI", help="The graph: a path, file:// or s3://.", show_default=False),
+    typer.Argument(metavar="URI", help=f"The graph: {LOCATION_FORMS}.", show_default=False),
 ]
 UriOption = Annotated[
     str | None,
-    typer.Option("--uri", metavar="URI", help="The graph: a path, file:// or s3://."),
+    typer.Option("--uri", metavar="URI", help=f"The graph: {LOCATION_FORMS}."),
 ]
 BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch.")]
 EntityArgument = Annotated[str, typer.Argument(metavar="ENTITY", help="`node` or `edge`.")]

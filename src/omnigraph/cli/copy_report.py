@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from omnigraph import CopyReport
+from omnigraph.cli.arguments import LOCATION_FORMS
 from omnigraph.cli.output import CommandResult
 from omnigraph.cli.units import size_text
 
 TargetArgument = Annotated[
-    str, typer.Argument(metavar="TARGET", help="Where the copy is: a path, file:// or s3://.")
+    str, typer.Argument(metavar="TARGET", help=f"The location of the copy: {LOCATION_FORMS}.")
 ]
 
 

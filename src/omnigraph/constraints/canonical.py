@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import InvalidValue
 from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.model.types import PropertyType
 from omnigraph.storage.lance.arrays import as_array, as_integers
@@ -22,14 +23,19 @@ SHOWN_CHARS_MAX: Final = 40
 def spell_column(column: pa.ChunkedArray | pa.Array, kind: PropertyType) -> pa.Array:
     """The spelling of every value; null stays null."""
     values = as_array(column)
-    family = kind.scalar.family
-    if family == "string":
-        return values
-    if family == "float":
-        spell = kind.scalar.spell
-        spelled = [None if value is None else spell(value) for value in values.to_pylist()]
-        return pa.array(spelled, type=pa.string())
-    return as_integers(values, family).cast(pa.string())
+    match kind.scalar.family:
+        case "string":
+            return values
+        case "float":
+            spell = kind.scalar.spell
+            spelled = [None if value is None else spell(value) for value in values.to_pylist()]
+            return pa.array(spelled, type=pa.string())
+        case "bool" | "integer" | "date" | "datetime":
+            return as_integers(values, kind.scalar.family).cast(pa.string())
+        case "blob":
+            raise InvalidValue("a Blob has no canonical spelling")
+        case family:
+            assert_never(family)
 
 
 def derive_ids(node: NodeType, rows: pa.Table) -> pa.Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -69,20 +69,26 @@ def _cast(values: pa.Array, kind: PropertyType) -> pa.Array | None:
 
 
 def _cast_scalars(values: pa.Array, kind: PropertyType) -> pa.Array | None:
-    given, family, target = values.type, kind.scalar.family, kind.scalar.arrow_type()
-    if family == "string":
-        return values if pa.types.is_string(given) else None
-    if family == "bool":
-        return values if pa.types.is_boolean(given) else None
-    if family == "integer":
-        whole = pa.types.is_integer(given) or (pa.types.is_decimal(given) and given.scale == 0)
-        return values.cast(target) if whole else None
-    if family == "float":
-        if not (pa.types.is_floating(given) or pa.types.is_integer(given)):
+    given, target = values.type, kind.scalar.arrow_type()
+    match kind.scalar.family:
+        case "string":
+            return values if pa.types.is_string(given) else None
+        case "bool":
+            return values if pa.types.is_boolean(given) else None
+        case "integer":
+            whole = pa.types.is_integer(given) or (pa.types.is_decimal(given) and given.scale == 0)
+            return values.cast(target) if whole else None
+        case "float":
+            if not (pa.types.is_floating(given) or pa.types.is_integer(given)):
+                return None
+            cast = pc.cast(values, target, safe=False)
+            return cast if pc.all(pc.is_finite(cast)).as_py() in (True, None) else None
+        case "date" | "datetime":
+            return _cast_times(values, given, kind.scalar.family, target)
+        case "blob":
             return None
-        found = pc.cast(values, target, safe=False)
-        return found if pc.all(pc.is_finite(found)).as_py() in (True, None) else None
-    return _cast_times(values, given, family, target)
+        case family:
+            assert_never(family)
 
 
 def _cast_times(values: pa.Array, given: Any, family: str, target: Any) -> pa.Array | None:

@@ -1,8 +1,9 @@
-"""The interface between the handle and what carries it out: one small protocol per capability.
+"""The interface between the handle and its backends: one small protocol per capability.
 
 ``LocalBackend`` implements it in this process; a backend over HTTP implements the same. Arguments
 are plain values and the request values of :mod:`omnigraph.model.requests`, results are the public
-result types. Nothing here may need an object of the local process, and no callback but progress.
+result types. An argument must not be an object of the local process, except for the callback of
+progress.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class ReadBackend(Protocol):
 
 
 class WriteBackend(Protocol):
-    """Writing a caller's own data."""
+    """Write queries, batches and loads."""
 
     def write(self, branch: str, commit: CommitOptions) -> AbstractContextManager[Batch]: ...
 
@@ -115,7 +116,7 @@ class WriteBackend(Protocol):
 
 
 class MergeBackend(Protocol):
-    """Merging, undoing and repeating commits."""
+    """Merging, reverting and cherry-picking commits, restoring and resetting."""
 
     def merge(self, request: MergeRequest, commit: CommitOptions) -> MergeResult: ...
 

@@ -22,7 +22,7 @@ def init(
     """Create a graph and open it for writing.
 
     Args:
-        uri: Where: a local path, a ``file://`` or an ``s3://`` URI. It must hold no graph yet.
+        uri: A local path, a ``file://`` or an ``s3://`` URI. The location must hold no graph yet.
         schema: The text of the schema (``.pg``).
         actor: The author of the first commit; otherwise the one of the settings.
         durability: As for ``open``.
@@ -33,7 +33,7 @@ def init(
 
     Raises:
         GraphExists: The location holds a graph already.
-        LanguageError: The schema text is wrong; every problem is listed.
+        LanguageError: The schema text is invalid; every problem is listed.
         UnsupportedLocation: No graph can be stored at the URI.
 
     Example:
@@ -68,14 +68,14 @@ def open(
     processes that died.
 
     Args:
-        uri: Where the graph is: a local path, a ``file://`` or an ``s3://`` URI.
+        uri: The location of the graph: a local path, a ``file://`` or an ``s3://`` URI.
         read_only: Whether the handle refuses writes. Opening then changes nothing.
         blob_bases: URIs below which blobs in written data may refer to bytes outside the graph.
         actor: The author of commits that name none; otherwise the one of the settings.
         durability: ``"fsync"`` acknowledges a write on a local disk when it would survive a loss
             of power, ``"process"`` when it would survive a crash of the process. The default is
             the one of the settings.
-        settings: Every setting of this handle; read from the environment, now, if not given.
+        settings: All settings of this handle; those of the environment by default.
 
     Returns:
         A handle. Threads may share it.

@@ -1,7 +1,7 @@
 """``Graph``: the handle that every surface uses.
 
-Owns the everyday verbs and the groups of the rest. It checks arguments, makes request values and
-calls its backend; it must never decide what a verb does.
+Owns the everyday methods and the groups of the others. It checks arguments, makes request values
+and calls its backend; it must never contain the logic of a method.
 """
 
 from __future__ import annotations
@@ -74,13 +74,11 @@ class Graph:
 
     @property
     def uri(self) -> str:
-        """Where the graph is."""
+        """The location of the graph."""
         return self._backend.uri
 
-    # -- views -------------------------------------------------------------------------------------
-
     def branch(self, name: str) -> BranchView:
-        """A view of one branch: the reading verbs, and ``mutate``, ``load`` and ``write``.
+        """A view of one branch: the reading methods, and ``mutate``, ``load`` and ``write``.
 
         Args:
             name: The branch. It is looked up by the first call on the view.
@@ -96,7 +94,7 @@ class Graph:
         return BranchView(self, arguments.text("name", name))
 
     def at(self, ref: str) -> SnapshotView:
-        """A view of one state that does not change: the reading verbs.
+        """A view of one immutable state: the reading methods.
 
         Args:
             ref: A commit, a tag, a time (ISO 8601), or a branch (its current head).
@@ -113,8 +111,6 @@ class Graph:
         """
         found = self._backend.reads.snapshot(StateRef(at=arguments.text("ref", ref)))
         return SnapshotView(self, found.commit_id)
-
-    # -- reading -----------------------------------------------------------------------------------
 
     def query(
         self,
@@ -139,7 +135,7 @@ class Graph:
             The rows.
 
         Raises:
-            LanguageError: The query is wrong; every problem is listed.
+            LanguageError: The query is invalid; every problem is listed.
             NotFound: There is no such query, branch or state.
             ParameterError: A parameter is missing, unknown or of the wrong type.
             QueryTimeout: The query ran longer than its limit.
@@ -179,7 +175,7 @@ class Graph:
             The plan; the query is not run.
 
         Raises:
-            LanguageError: The query is wrong; every problem is listed.
+            LanguageError: The query is invalid; every problem is listed.
             NotFound: There is no such query, branch or state.
 
         Example:
@@ -355,14 +351,14 @@ class Graph:
         types: Iterable[str] = (),
         ops: Iterable[str] = (),
     ) -> Diff:
-        """What sets two states apart, by value.
+        """The difference between two states, by value.
 
         Args:
             old: A branch, a tag, a commit or a time.
             new: A branch, a tag, a commit or a time.
-            kinds: Only ``node`` or ``edge``.
+            kinds: Only entities of these kinds, ``node`` or ``edge``.
             types: Only entities of these types.
-            ops: Only ``insert``, ``update`` or ``delete``.
+            ops: Only these operations: ``insert``, ``update`` or ``delete``.
 
         Returns:
             The difference: iterate over it, or read it in pages; ``stats`` counts, and ``schema``
@@ -380,8 +376,6 @@ class Graph:
             arguments.text("new", new),
             ChangeFilter.of(kinds, types, ops),
         )
-
-    # -- writing -----------------------------------------------------------------------------------
 
     def mutate(
         self,
@@ -415,7 +409,7 @@ class Graph:
         Raises:
             Conflict: Another write changed what this one relied on.
             ConstraintViolation: The result would break a rule of the schema.
-            LanguageError: The query is wrong; every problem is listed.
+            LanguageError: The query is invalid; every problem is listed.
             PreconditionFailed: The branch has another head than ``expected_head``.
             ReadOnly: The handle is read-only.
 
@@ -509,7 +503,7 @@ class Graph:
             branch: The branch.
             from_: Create the branch from this one if it is missing.
             type: The type of the rows of a table.
-            columns: What the columns of a table are: property names, or ``""`` to leave one out.
+            columns: The property of each column of a table; ``""`` skips a column.
             format: ``ndjson``, ``parquet`` or ``csv``; otherwise by file name and content.
             strict: Refuse unknown properties; False accepts older files.
             message: Kept with the commit.
@@ -521,7 +515,7 @@ class Graph:
             upkeep: Compact and index afterwards; False leaves that to a later write.
             engine: ``auto`` (where the load is done first; DataFrames on Spark),
                 ``spark`` or ``local``.
-            quarantine: A new file for bad records, with what is wrong with them; the others are
+            quarantine: A new file for invalid records and their errors; the other records are
                 loaded.
 
         Returns:
@@ -529,7 +523,7 @@ class Graph:
 
         Raises:
             Conflict: Another write changed what this one relied on.
-            InvalidData: The input is wrong; every problem is listed, and nothing was written.
+            InvalidData: The input is invalid; every problem is listed, and nothing was written.
             PreconditionFailed: The branch has another head than ``expected_head``.
             ReadOnly: The handle is read-only.
 
@@ -555,8 +549,6 @@ class Graph:
         arguments.optional_function("progress", progress)
         return self._backend.writes.load(request, commit, progress)
 
-    # -- schema ------------------------------------------------------------------------------------
-
     def plan_schema(
         self,
         schema: str,
@@ -577,14 +569,14 @@ class Graph:
             backfill: As for ``apply_schema``.
             compute: As for ``apply_schema``.
             undrop: As for ``apply_schema``.
-            name: What messages call the text.
+            name: The name of the text in error messages.
 
         Returns:
             The plan; ``supported`` says whether it can be applied.
 
         Raises:
             BranchNotFound: There is no such branch.
-            LanguageError: The schema text is wrong; every problem is listed.
+            LanguageError: The schema text is invalid; every problem is listed.
 
         Example:
             >>> text = graph.schema().source.replace("age: I32?", "age: I32?  email: String?")
@@ -620,18 +612,18 @@ class Graph:
         idempotency_key: str | None = None,
         engine: str = "auto",
     ) -> SchemaResult:
-        """Make a schema that of a branch, as one commit; none if it is its schema already.
+        """Apply a schema to a branch, as one commit; none if the schema does not change.
 
         Args:
             schema: The text of the new schema (``.pg``).
             branch: The branch.
             allow_data_loss: Remove for good what is dropped. Otherwise it stays readable at older
-                commits and can be brought back.
+                commits and can be restored.
             backfill: Values of new properties for entities that exist: ``{"Person.age": 0}``.
-            compute: New properties made of others: ``{"Person.full": 'first + " " + last'}``.
-            undrop: Types and properties (``Type.property``) that are the dropped ones of that name,
-                with their data.
-            name: What messages call the text.
+            compute: New properties computed from others: ``{"Person.full": 'first + " " + last'}``.
+            undrop: Types and properties (``Type.property``) of the new schema that get back the
+                data that was dropped under their names.
+            name: The name of the text in error messages.
             message: Kept with the commit.
             actor: The author; otherwise the one the graph was opened with.
             metadata: Kept with the commit.
@@ -644,7 +636,7 @@ class Graph:
 
         Raises:
             ConstraintViolation: Stored entities break a new rule; all of them are listed.
-            LanguageError: The schema text is wrong; every problem is listed.
+            LanguageError: The schema text is invalid; every problem is listed.
             PreconditionFailed: The branch has another head than ``expected_head``.
             ReadOnly: The handle is read-only.
             SchemaChangeRefused: A step of the plan is not supported.
@@ -666,8 +658,6 @@ class Graph:
         )
         commit = CommitOptions(message, actor, metadata, expected_head, idempotency_key)
         return self._backend.schemas.apply(request, commit)
-
-    # -- merging and undoing -----------------------------------------------------------------------
 
     def merge(
         self,
@@ -706,8 +696,8 @@ class Graph:
             engine: ``local``, ``spark``, or ``auto`` (by the size of what the source touched).
             level: ``property``, or ``entity``: an entity that both sides changed is a conflict.
             strategy: Decide conflicts for the target (``ours``) or the source (``theirs``).
-            by_type: The same for single types.
-            resolutions: Decisions about single entities; what they leave open stays a conflict.
+            by_type: The strategy for single types.
+            resolutions: Decisions about single entities. What they do not decide stays a conflict.
 
         Returns:
             The outcome, and the commit. The outcome of a dry run is ``conflicts`` if there are any.
@@ -748,7 +738,7 @@ class Graph:
         by_type: Mapping[str, MergeStrategy] | None = None,
         resolutions: Iterable[Mapping[str, Any]] = (),
     ) -> Commit | None:
-        """Undo a commit with a new one. What later commits changed again is a conflict.
+        """Undo a commit with a new one. A value that a later commit changed again is a conflict.
 
         A merge is undone relative to its first parent.
 
@@ -801,11 +791,11 @@ class Graph:
         by_type: Mapping[str, MergeStrategy] | None = None,
         resolutions: Iterable[Mapping[str, Any]] = (),
     ) -> Commit | None:
-        """Repeat on a branch what a commit of another branch did.
+        """Apply the changes of a commit to another branch.
 
         Args:
-            commit_id: The commit to repeat.
-            branch: The branch to repeat it on.
+            commit_id: The commit to apply.
+            branch: The branch to apply it to.
             message: Kept with the new commit.
             actor: The author; otherwise the one the graph was opened with.
             metadata: Kept with the new commit.
@@ -817,7 +807,7 @@ class Graph:
             resolutions: As for ``merge``.
 
         Returns:
-            The new commit; None if the branch has all of it already.
+            The new commit; None if the branch has all these changes already.
 
         Raises:
             CommitNotFound: There is no such commit.
@@ -849,7 +839,7 @@ class Graph:
         expected_head: str | None = None,
         idempotency_key: str | None = None,
     ) -> Commit | None:
-        """Bring entities back to what they were in an older state.
+        """Restore entities to an older state.
 
         Args:
             target: The older state: a commit, a tag, a time or a branch.
@@ -892,9 +882,9 @@ class Graph:
         expected_head: str | None = None,
         idempotency_key: str | None = None,
     ) -> Commit | None:
-        """Make a branch hold what an older commit of it held, as a new commit.
+        """Reset a branch to an older state of its history, as a new commit.
 
-        The cost does not depend on how much there is to undo.
+        The cost does not depend on the size of the change.
 
         Args:
             target: A commit, tag or time in the history of the branch.
@@ -906,7 +896,7 @@ class Graph:
             idempotency_key: A repeated call with this key returns the result of the first.
 
         Returns:
-            The new commit; None if the branch holds that already.
+            The new commit; None if the branch has this state already.
 
         Raises:
             BranchProtected: The branch is protected.
@@ -923,8 +913,6 @@ class Graph:
             arguments.text("branch", branch),
             CommitOptions(message, actor, metadata, expected_head, idempotency_key),
         )
-
-    # -- being a handle ----------------------------------------------------------------------------
 
     def __enter__(self) -> Graph:
         return self

@@ -23,7 +23,7 @@ FOLLOW_INTERVAL_S: Final = 1.0
 
 
 class History:
-    """The past of a graph, as ``graph.history``. Reads only."""
+    """The history of a graph, as ``graph.history``. Reads only."""
 
     def __init__(self, backend: HistoryBackend) -> None:
         self._backend = backend
@@ -45,8 +45,8 @@ class History:
 
         Args:
             branch: The branch.
-            limit: At most so many.
-            after: Go on after this commit, the last one of an earlier page.
+            limit: The most commits to return.
+            after: Continue after this commit, the last one of an earlier page.
             actor: Only commits of this author.
             since: Only commits from this time on (ISO 8601).
             until: Only commits before this time (ISO 8601).
@@ -98,7 +98,7 @@ class History:
 
         Args:
             branch: The branch.
-            after: Go on after this commit.
+            after: Continue after this commit.
             actor: Only commits of this author.
             since: Only commits from this time on (ISO 8601).
             until: Only commits before this time (ISO 8601).
@@ -176,9 +176,9 @@ class History:
 
         Args:
             commit_id: The commit.
-            kinds: Only ``node`` or ``edge``.
+            kinds: Only entities of these kinds, ``node`` or ``edge``.
             types: Only entities of these types.
-            ops: Only ``insert``, ``update`` or ``delete``.
+            ops: Only these operations: ``insert``, ``update`` or ``delete``.
             limit: Changes per page, 1000 unless given.
             bytes_max: About how many bytes a page has, 4 MiB unless given.
             page_token: The ``next_page_token`` of the page before.
@@ -226,9 +226,9 @@ class History:
                 ``beginning`` or ``after:COMMIT``.
             cursor: Where a later poll begins: the ``cursor`` of the page before.
             page_token: The ``next_page_token`` of a page that ended inside a block.
-            kinds: Only ``node`` or ``edge``.
+            kinds: Only entities of these kinds, ``node`` or ``edge``.
             types: Only entities of these types.
-            ops: Only ``insert``, ``update`` or ``delete``.
+            ops: Only these operations: ``insert``, ``update`` or ``delete``.
             limit: Changes per page, 1000 unless given.
             bytes_max: About how many bytes a page has, 4 MiB unless given.
             commits_max: Commits per poll, 128 unless given.
@@ -262,11 +262,11 @@ class History:
         types: Iterable[str] = (),
         ops: Iterable[str] = (),
     ) -> Iterator[bytes]:
-        """The state of a branch as NDJSON, then one record with the cursor to go on from.
+        """The state of a branch as NDJSON, then one record with the cursor to continue from.
 
         Args:
             branch: The branch.
-            kinds: Only ``node`` or ``edge``.
+            kinds: Only entities of these kinds, ``node`` or ``edge``.
             types: Only entities of these types.
             ops: The ops of the feed that follows; the state itself is not filtered by them.
 
@@ -297,15 +297,15 @@ class History:
         interval_s: float = FOLLOW_INTERVAL_S,
         stop: threading.Event | None = None,
     ) -> Iterator[FeedPage]:
-        """Pages of the change feed as commits are made.
+        """Pages of the change feed, as commits are made.
 
         Args:
             branch: The branch.
             start: Where to begin: ``now``, ``beginning`` or ``after:COMMIT``.
             cursor: Where to begin: the cursor of an earlier page.
-            kinds: Only ``node`` or ``edge``.
+            kinds: Only entities of these kinds, ``node`` or ``edge``.
             types: Only entities of these types.
-            ops: Only ``insert``, ``update`` or ``delete``.
+            ops: Only these operations: ``insert``, ``update`` or ``delete``.
             interval_s: Seconds between two polls, once it has caught up.
             stop: Ends the iteration when it is set. Without it, the iteration does not end.
 

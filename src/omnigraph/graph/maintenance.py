@@ -56,11 +56,11 @@ class Maintenance:
     def upgrade(self, *, apply: bool = False) -> UpgradeReport:
         """The storage format of every branch, and the steps to the current one.
 
-        Opening for writing takes the steps of ``main``, the first write to a branch those of that
-        branch.
+        Opening for writing runs the steps of ``main``; the first write to a branch runs those of
+        that branch.
 
         Args:
-            apply: Take the steps of every branch.
+            apply: Run the steps of every branch.
 
         Returns:
             The steps per branch.
@@ -135,7 +135,7 @@ class Maintenance:
     def drop_indexes(
         self, type_key: str, property: str | None = None, branch: str = "main"
     ) -> list[IndexReport]:
-        """Remove the stored indexes of a type. The next build makes those that are declared again.
+        """Remove the stored indexes of a type. The next build makes the declared ones again.
 
         Args:
             type_key: The type, such as ``node:Person``.
@@ -218,7 +218,7 @@ class Maintenance:
         were forked from always stay.
 
         Args:
-            keep: Keep the newest so many commits of every branch.
+            keep: Keep this many of the newest commits of every branch.
             older_than: Keep commits that are younger.
             confirm: Remove it; otherwise the report is a dry run.
 
@@ -283,7 +283,8 @@ class Maintenance:
     def hold(self, target: str = "main") -> AbstractContextManager[SnapshotPins]:
         """Keep a state readable while a ``with`` block runs, by a lease that cleanups respect.
 
-        Only a reader of one state for longer than an hour, beside a cleanup, needs it.
+        A reader needs it only for longer than the setting ``reader_grace_s`` after a newer commit,
+        and only if a cleanup runs meanwhile.
 
         Args:
             target: A branch, a tag, a commit or a time.
@@ -311,13 +312,13 @@ class Maintenance:
         restore: bool = False,
         actor: str | None = None,
     ) -> list[Repaired]:
-        """Find types whose tables were changed by another program, and repair them.
+        """Find types whose tables another program has changed, and repair them.
 
         Args:
             branch: The branch.
             confirm: Adopt changes that changed no row, such as a compaction.
             force: With ``confirm``: adopt other changes, too, as a commit.
-            restore: With ``confirm``: bring the published rows back instead.
+            restore: With ``confirm``: restore the published rows instead.
             actor: The author of the commit.
 
         Returns:
@@ -382,7 +383,7 @@ class Maintenance:
         return self._backend.recoveries()
 
     def backup(self, target: str | os.PathLike[str]) -> CopyReport:
-        """Begin a backup in an empty place, or bring one up to date by copying what is new.
+        """Create a backup at an empty location, or update one by copying new files.
 
         A backup is a graph with all branches and their history.
 
@@ -393,7 +394,7 @@ class Maintenance:
             What was copied.
 
         Raises:
-            BackupRefused: The place holds something else.
+            BackupRefused: The location is not empty and not a backup of this graph.
 
         Example:
             >>> graph.maintenance.backup("people-backup").branches
@@ -402,7 +403,7 @@ class Maintenance:
         return self._backend.backup(arguments.path("target", target))
 
     def clone(self, target: str | os.PathLike[str]) -> CopyReport:
-        """Copy this graph, or this backup, to an empty place, as an independent graph.
+        """Copy this graph, or this backup, to an empty location, as an independent graph.
 
         Args:
             target: A local path, a ``file://`` or an ``s3://`` URI.
@@ -411,7 +412,7 @@ class Maintenance:
             What was copied.
 
         Raises:
-            BackupRefused: The place is not empty.
+            BackupRefused: The location is not empty.
 
         Example:
             >>> graph.maintenance.clone("people-copy").branches

@@ -101,9 +101,9 @@ class SparkJobs:
             branch: The branch.
             types: Only nodes of these types.
             reembed_all: Compute all vectors again.
-            commit_every: One commit per so many nodes, instead of one for all.
+            commit_every: Make a commit after this many nodes, instead of one at the end.
             batch: Texts per request.
-            rate: At most so many requests per second.
+            rate: The most requests per second.
             message: Kept with the commit.
             actor: The author; otherwise the one the graph was opened with.
             progress: Called while Spark works.
@@ -195,7 +195,7 @@ class SparkJobs:
             query: The permanent name of the stream. Micro-batches are recognised by it.
             checkpoint: The checkpoint directory of Spark.
             branch: The branch.
-            columns: What the columns of the frame are, as for ``Graph.load``.
+            columns: The property of each column, as for ``Graph.load``.
             actor: The author; otherwise the one the graph was opened with.
             message: Kept with the commits.
 

@@ -1,4 +1,4 @@
-"""Views of a graph: one branch, or one state that does not change."""
+"""Views of a graph: one branch, or one immutable state."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import Commit
@@ -12,9 +11,8 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.local.branches import LocalBranches
 from omnigraph.local.context import GraphContext, write_options
 from omnigraph.merge.engine import ChooseEngine
-from omnigraph.merge.merge import Merge, MergeOptions, MergeResult
+from omnigraph.merge.merge import Merge, MergeResult
 from omnigraph.merge.reset import reset
-from omnigraph.merge.three_way import MergeLevel, MergeStrategy
 from omnigraph.merge.undo import Undo, UndoResult
 from omnigraph.model.requests import CommitOptions, MergeDecisions, MergeRequest, RestoreRequest
 from omnigraph.spark.engine_choice import merge_engine
@@ -37,12 +35,11 @@ class LocalMerges:
         context, source, target = self._context, request.source, request.target
         choose = self._choose_engine(context.repository, request.engine)
         work = Merge(context.repository, source, target, choose)
-        options = _options(request.decisions)
         if request.dry_run:
-            return work.preview(context.committer(), options)
+            return work.preview(context.committer(), request.decisions)
         with context.writing():
             write = write_options("merge", target, commit, message=f"merge {source} into {target}")
-            result = work.run(context.committer(), write, options)
+            result = work.run(context.committer(), write, request.decisions)
             context.run_upkeep(target, result.rows_written)
             return self._delete_source(result) if request.delete_branch else result
 
@@ -57,9 +54,7 @@ class LocalMerges:
                 message=f"revert {commit_id}",
                 facts={"reverts": commit_id},
             )
-            return self._with_upkeep(
-                branch, self._undo().revert(commit_id, write, _options(decisions))
-            )
+            return self._with_upkeep(branch, self._undo().revert(commit_id, write, decisions))
 
     def cherry_pick(
         self, commit_id: str, branch: str, decisions: MergeDecisions, commit: CommitOptions
@@ -72,7 +67,7 @@ class LocalMerges:
                 message=f"cherry-pick {commit_id}",
                 facts={"picks": commit_id},
             )
-            work = self._undo().cherry_pick(commit_id, write, _options(decisions))
+            work = self._undo().cherry_pick(commit_id, write, decisions)
             return self._with_upkeep(branch, work)
 
     def restore(self, request: RestoreRequest, commit: CommitOptions) -> Commit | None:
@@ -108,12 +103,3 @@ class LocalMerges:
         except OmnigraphError as error:
             return replace(result, branch_deleted=False, branch_delete_error=error.message)
         return replace(result, branch_deleted=True)
-
-
-def _options(decisions: MergeDecisions) -> MergeOptions:
-    return MergeOptions(
-        cast("MergeLevel", decisions.level),
-        cast("MergeStrategy | None", decisions.strategy),
-        cast("dict[str, MergeStrategy] | None", decisions.by_type),
-        decisions.resolutions,
-    )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from omnigraph.errors import MergeConflicts
-from omnigraph.merge.three_way import ConflictKind, MergeLevel
+from omnigraph.merge.three_way import ConflictKind, MergeLevel, MergeStrategy
 
 VIOLATIONS_MAX: Final = 10_000
 """The number of violations of the merged result that are reported."""
@@ -106,7 +106,7 @@ def _remedy(conflicts: Sequence[MergeConflict], level: MergeLevel, resolvable: b
         )
     ways = ["decide the entities one by one (--resolve FILE)"]
     if any(c.kind in _MESSAGES and c.id is not None for c in conflicts):
-        ways.append("choose a side (--strategy ours|theirs)")
+        ways.append(f"choose a side (--strategy {'|'.join(get_args(MergeStrategy))})")
     if level == "entity" and any(c.kind in _DIVERGENT and not c.properties for c in conflicts):
         ways.append("merge by property (--level property)")
     if any(c.id is None for c in conflicts):

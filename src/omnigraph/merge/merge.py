@@ -7,12 +7,12 @@ conflicts are reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from omnigraph.catalog.branches.concurrent_deletion import deletion_checked
 from omnigraph.catalog.branches.registry import Branch
@@ -35,6 +35,7 @@ from omnigraph.merge.target import dropped_and_changed, merged_schema, migrate_t
 from omnigraph.merge.three_way import MergeLevel, MergeStrategy
 from omnigraph.merge.type_merges import ThreeWayMerge, TypeMerge
 from omnigraph.merge.violation_conflicts import ViolationConflicts
+from omnigraph.model.requests import MergeDecisions
 from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
 from omnigraph.prepare.preparer import Preparer
 from omnigraph.snapshots.diff import EntityChange
@@ -52,40 +53,30 @@ class MergeOutcome(StrEnum):
     """Of a dry run only: the merge itself raises ``MergeConflicts``."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergeOptions:
-    """How to decide conflicts, as the caller asked for it."""
-
-    level: MergeLevel = "property"
-    strategy: MergeStrategy | None = None
-    by_type: Mapping[str, MergeStrategy] | None = None
-    """Strategies for single types, by name or type key."""
-    resolutions: Iterable[Mapping[str, Any]] = ()
-
-    def rules(self, state: State) -> MergeRules:
-        """The rules of the merge; raises on values that the target's schema does not know."""
-        for given in (self.strategy, *(self.by_type or {}).values()):
-            if given not in (None, *get_args(MergeStrategy)):
-                raise InvalidInput(
-                    f"{given!r} is not a strategy",
-                    remedy=f"Use {' or '.join(get_args(MergeStrategy))}.",
-                )
-        if self.level not in get_args(MergeLevel):
+def merge_rules(decisions: MergeDecisions, state: State) -> MergeRules:
+    """The decisions as rules of a merge into a state; raises on values that its schema lacks."""
+    by_type = decisions.by_type or {}
+    for strategy in (decisions.strategy, *by_type.values()):
+        if strategy not in (None, *get_args(MergeStrategy)):
             raise InvalidInput(
-                f"{self.level!r} is not a merge level",
-                remedy=f"Use {' or '.join(get_args(MergeLevel))}.",
+                f"{strategy!r} is not a strategy",
+                remedy=f"Use {' or '.join(get_args(MergeStrategy))}.",
             )
-        by_type = {
-            key: strategy
-            for name, strategy in (self.by_type or {}).items()
+    if decisions.level not in get_args(MergeLevel):
+        raise InvalidInput(
+            f"{decisions.level!r} is not a merge level",
+            remedy=f"Use {' or '.join(get_args(MergeLevel))}.",
+        )
+    return MergeRules(
+        cast(MergeLevel, decisions.level),
+        cast("MergeStrategy | None", decisions.strategy),
+        {
+            key: cast(MergeStrategy, strategy)
+            for name, strategy in by_type.items()
             for key in _type_keys(state, name)
-        }
-        resolutions = accept_resolutions(state.schema, self.resolutions)
-        return MergeRules(self.level, self.strategy, by_type, resolutions)
-
-    def dropped(self) -> Dropped:
-        """The dropped types and properties that the resolutions accept."""
-        return accept_dropped(self.resolutions)
+        },
+        accept_resolutions(state.schema, decisions.resolutions),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +207,9 @@ class Merge:
         self._target = target
         self._choose = choose
 
-    def run(self, committer: Committer, options: WriteOptions, merge: MergeOptions) -> MergeResult:
+    def run(
+        self, committer: Committer, options: WriteOptions, decisions: MergeDecisions
+    ) -> MergeResult:
         """Merge in one commit; raises ``MergeConflicts`` if there are unresolved conflicts."""
         with ExitStack() as engines, deletion_checked(self._repository, self._source):
 
@@ -227,8 +220,8 @@ class Merge:
 
             outcome = committer.run(
                 options,
-                lambda attempt: self._prepare(attempt, options.info, merge, choose),
-                digest=lambda: self._digest(merge),
+                lambda attempt: self._prepare(attempt, options.info, decisions, choose),
+                digest=lambda: self._digest(decisions),
             )
         return MergeResult(
             self._source,
@@ -240,7 +233,7 @@ class Merge:
         )
 
     def _prepare(
-        self, attempt: Attempt, info: WriteInfo, merge: MergeOptions, choose: ChooseEngine
+        self, attempt: Attempt, info: WriteInfo, decisions: MergeDecisions, choose: ChooseEngine
     ) -> Prepared[None]:
         inputs = self._inputs(attempt)
         if inputs.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
@@ -249,17 +242,18 @@ class Merge:
         states = {**inputs.states, "target": migrated.state}
         made = migrated.state.snapshot
         preparer = Preparer(self._repository, made, migrated.state.schema)
+        rules = merge_rules(decisions, migrated.state)
         plan = plan_merge(
             preparer,
             self._repository,
             states,
-            merge.rules(migrated.state),
+            rules,
             choose=local_engine if migrated.is_migrated else choose,
             also=[migrated.check],
         )
-        dropped = inputs.conflicts(self._repository, merge.dropped())
+        dropped = inputs.conflicts(self._repository, accept_dropped(decisions.resolutions))
         doing = f"{self._source} cannot be merged into {self._target}"
-        raise_conflicts([*dropped, *plan.conflicts], doing, level=merge.level)
+        raise_conflicts([*dropped, *plan.conflicts], doing, level=rules.level)
         info = replace(info, merged_parent=inputs.source_head)
         prepared = migrated.finish(stage_plan(preparer, plan, made, info))
         rows = inputs.history.rows(prepared.operation_id, plan.types, plan.theirs)
@@ -271,12 +265,12 @@ class Merge:
             discard=lambda: self._repository.objects.delete(attribution),
         )
 
-    def preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
+    def preview(self, committer: Committer, decisions: MergeDecisions) -> MergeResult:
         """What a merge would change now. Writes nothing."""
         with deletion_checked(self._repository, self._source, self._target):
-            return self._preview(committer, merge)
+            return self._preview(committer, decisions)
 
-    def _preview(self, committer: Committer, merge: MergeOptions) -> MergeResult:
+    def _preview(self, committer: Committer, decisions: MergeDecisions) -> MergeResult:
         attempt = committer.attempt(self._target)
         inputs = self._inputs(attempt)
         result = MergeResult(
@@ -288,12 +282,16 @@ class Merge:
         )
         if inputs.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result
-        dropped = inputs.conflicts(self._repository, merge.dropped())
+        dropped = inputs.conflicts(self._repository, accept_dropped(decisions.resolutions))
         preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
         target = inputs.states["target"]
         checked = inputs.schema.digest == target.schema.digest
         plan = plan_merge(
-            preparer, self._repository, inputs.states, merge.rules(target), checked=checked
+            preparer,
+            self._repository,
+            inputs.states,
+            merge_rules(decisions, target),
+            checked=checked,
         )
         conflicts = (*dropped, *plan.conflicts)
         outcome = MergeOutcome.CONFLICTS if conflicts else inputs.outcome
@@ -335,8 +333,8 @@ class Merge:
         history = MergedHistory(repository, source, state, ancestry, base.commit_id, target_head)
         return _MergeInputs(outcome, head, base.commit_id, states, history)
 
-    def _digest(self, merge: MergeOptions) -> str:
-        return repr((self._source, self._target, merge))
+    def _digest(self, decisions: MergeDecisions) -> str:
+        return repr((self._source, self._target, decisions))
 
 
 @dataclass(frozen=True)

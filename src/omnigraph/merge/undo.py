@@ -15,8 +15,10 @@ from omnigraph.catalog.schemas import cached_schema
 from omnigraph.errors import InvalidInput, SchemasDiffer
 from omnigraph.merge.conflicts import MergeConflict, raise_conflicts
 from omnigraph.merge.entity_decisions import MergeRules
-from omnigraph.merge.merge import MergeOptions, plan_merge, stage_plan, state_at
+from omnigraph.merge.merge import merge_rules, plan_merge, stage_plan, state_at
+from omnigraph.merge.resolutions import accept_dropped
 from omnigraph.merge.target import dropped_and_changed
+from omnigraph.model.requests import MergeDecisions
 from omnigraph.prepare.committer import Attempt, Committer, Prepared, WriteOptions
 from omnigraph.prepare.preparer import Preparer
 from omnigraph.snapshots.entity_delta import State
@@ -37,21 +39,27 @@ class Undo:
         self._repository = repository
         self._committer = committer
 
-    def revert(self, commit_id: str, options: WriteOptions, merge: MergeOptions) -> UndoResult:
+    def revert(
+        self, commit_id: str, options: WriteOptions, decisions: MergeDecisions
+    ) -> UndoResult:
         """Undo the changes of a commit to its first parent; later changes stay."""
         made, before = self._commit_and_parent(commit_id, "reverted")
-        return self._merge(options, merge, made, before, f"revert of {commit_id}")
+        return self._merge(options, decisions, made, before, f"revert of {commit_id}")
 
-    def cherry_pick(self, commit_id: str, options: WriteOptions, merge: MergeOptions) -> UndoResult:
+    def cherry_pick(
+        self, commit_id: str, options: WriteOptions, decisions: MergeDecisions
+    ) -> UndoResult:
         """Apply the changes of a commit to its first parent."""
         made, before = self._commit_and_parent(commit_id, "picked")
+
+        accepted = accept_dropped(decisions.resolutions)
 
         def missing(target: State) -> list[MergeConflict]:
             """Conflicts about properties that the commit changed and the branch does not have."""
             states = {"base": before, "source": made, "target": before}
-            return dropped_and_changed(self._repository, states, target.schema, merge.dropped())
+            return dropped_and_changed(self._repository, states, target.schema, accepted)
 
-        return self._merge(options, merge, before, made, f"cherry-pick of {commit_id}", missing)
+        return self._merge(options, decisions, before, made, f"cherry-pick of {commit_id}", missing)
 
     def restore(
         self, target: str, only: Mapping[str, Collection[str] | None], options: WriteOptions
@@ -70,7 +78,7 @@ class Undo:
     def _merge(
         self,
         options: WriteOptions,
-        merge: MergeOptions | MergeRules,
+        merge: MergeDecisions | MergeRules,
         base: State | None,
         source: State,
         doing: str,
@@ -84,12 +92,12 @@ class Undo:
         def prepare(attempt: Attempt) -> Prepared[None]:
             target = State(attempt.snapshot, attempt.schema)
             states = {"base": base or target, "source": source, "target": target}
-            rules = merge.rules(target) if isinstance(merge, MergeOptions) else merge
+            rules = merge if isinstance(merge, MergeRules) else merge_rules(merge, target)
             preparer = Preparer(self._repository, attempt.snapshot, attempt.schema)
             _require_comparable(states, rules)
             plan = plan_merge(preparer, self._repository, states, rules)
             conflicts = [*missing(target), *plan.conflicts]
-            resolvable = isinstance(merge, MergeOptions)
+            resolvable = isinstance(merge, MergeDecisions)
             raise_conflicts(conflicts, doing, level=rules.level, resolvable=resolvable)
             if not plan.has_effect:
                 return Prepared(None)

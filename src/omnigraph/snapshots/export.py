@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from json.encoder import encode_basestring
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -148,13 +148,23 @@ def _encode(table: PinnedTable, rows: pa.Table, name: str, kind: PropertyType) -
 
 def _encode_whole(values: pa.Array, kind: PropertyType) -> pa.Array | None:
     """Encode a whole column in Arrow; None when values must be encoded one by one."""
-    family = kind.scalar.family
-    if family == "float":
-        return None  # only Python spells floats with the fewest digits that read back exactly
-    if family in _TIMES:
-        return _encode_times(values, family)
-    if family != "string":
-        return values.cast(pa.string())
+    match kind.scalar.family:
+        case "string":
+            return _encode_strings(values)
+        case "bool" | "integer":
+            return values.cast(pa.string())
+        case "float":
+            return None  # only Python spells floats with the fewest digits that read back exactly
+        case "date" | "datetime":
+            return _encode_times(values, kind.scalar.family)
+        case "blob":
+            return None
+        case family:
+            assert_never(family)
+
+
+def _encode_strings(values: pa.Array) -> pa.Array | None:
+    """Strings as JSON; None when one has a control character, which needs a numeric escape."""
     if pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
         for character, escape in _ESCAPES.items():
             values = pc.replace_substring(values, character, escape)
@@ -178,18 +188,21 @@ def _encode_times(values: pa.Array, family: str) -> pa.Array | None:
 
 
 def _encoder(kind: PropertyType) -> Callable[[Any], str]:
-    family = kind.scalar.family
-    if family == "string":
-        return encode_basestring
-    if family == "bool":
-        return lambda value: "true" if value else "false"  # inside lists
-    if family == "float":
-        shown = kind.scalar.produce
-        return lambda value: repr(shown(value))
-    if family in _TIMES:
-        spell = kind.scalar.produce
-        return lambda value: f'"{spell(value)}"'
-    return str
+    """The function that encodes one value of a scalar, or one item of a list."""
+    produce = kind.scalar.produce
+    match kind.scalar.family:
+        case "string" | "blob":
+            return encode_basestring
+        case "bool":
+            return lambda value: "true" if value else "false"
+        case "integer":
+            return str
+        case "float":
+            return lambda value: repr(produce(value))
+        case "date" | "datetime":
+            return lambda value: f'"{produce(value)}"'
+        case family:
+            assert_never(family)
 
 
 def _list(values: list[Any] | None, encode: Callable[[Any], str]) -> str:

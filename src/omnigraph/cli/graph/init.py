@@ -10,7 +10,7 @@ import typer
 import omnigraph
 from omnigraph import Graph
 from omnigraph.cli.addressing import direct_verb, refuse_cluster_graph
-from omnigraph.cli.arguments import read_text
+from omnigraph.cli.arguments import LOCATION_FORMS, read_text
 from omnigraph.cli.commands import Invocation, command, single
 from omnigraph.cli.output import CommandResult
 from omnigraph.lang.syntax.diagnostics import SourceError
@@ -22,7 +22,7 @@ app = single("Create a graph.")
 @command(app, direct_verb("init"))
 def init(
     call: Invocation,
-    uri: Annotated[str, typer.Argument(metavar="URI", help="Where: a path, file:// or s3://.")],
+    uri: Annotated[str, typer.Argument(metavar="URI", help=f"The location: {LOCATION_FORMS}.")],
     schema: Annotated[str, typer.Option("--schema", metavar="FILE", help="The schema (.pg).")],
     force: Annotated[
         bool,
