@@ -53,7 +53,7 @@ def create_graph(
     objects: ObjectStore | None = None,
     settings: Settings | None = None,
 ) -> Repository:
-    """Create a graph with this schema; refuses, and changes nothing, where one exists."""
+    """Create a graph with this schema; raises ``GraphExists`` if the location has one."""
     check_text("actor", actor)
     repository = Repository(location, objects=objects, settings=settings)
     if repository.was_created():

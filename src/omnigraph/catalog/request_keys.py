@@ -23,7 +23,7 @@ REQUEST_KEYS_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """What a publication puts and drops for a key."""
+    """The rows that a publication adds and removes for a key."""
 
     put: Row
     drop: tuple[str, ...]

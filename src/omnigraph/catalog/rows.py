@@ -76,7 +76,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TablePin:
-    """Where one type's rows are, as of one commit.
+    """The table version that holds the rows of one type, as of one commit.
 
     The epochs count the commits that deleted from, or inserted into, the type. A write that is
     valid only if no such commit came in between requires the epoch that it read.

@@ -58,7 +58,7 @@ class OmnigraphError(Exception):
         return WIRE_CODES.get(self.status)
 
     def facts(self) -> dict[str, Any]:
-        """The structured facts by member name, as they stand beside the text."""
+        """The structured facts of the error, by name."""
         if self.wire_member is None:
             return {}
         found = {

@@ -1,4 +1,4 @@
-"""What the services of the local backend share: one graph, opened for reading or writing.
+"""The context that the services of the local backend share: one open graph and the guards of calls.
 
 Owns the guards around every call. ``reading`` and ``checking_deletion`` report a branch that is
 deleted concurrently as ``BranchNotFound``; ``writing`` also refuses a read-only handle and adds the

@@ -110,5 +110,9 @@ def _type(schema: AcceptedSchema, given: str) -> NodeType | EdgeType:
         return schema.type(given)
     found = schema.nodes.get(given) or schema.edges.get(given)
     if found is None:
-        raise TypeNotFound(f"there is no type {given!r}", details={"type_name": given})
+        raise TypeNotFound(
+            f"the branch has no type {given!r}",
+            remedy="Use a name or type key of `omnigraph snapshot`.",
+            details={"type_name": given},
+        )
     return found

@@ -191,7 +191,7 @@ class EntityPurge:
             return True  # checked again in the next round
 
     def _delete(self, branch: Branch, type_name: str) -> None:
-        """Delete the entity by an ordinary commit, which must not name it."""
+        """Delete the entity by an ordinary commit, whose message must not contain its id."""
         info = WriteInfo(KIND, self._actor, None, {"purge_id": self._id})
         committer = Committer(self._repository, self._transaction)
         batch = Batch(committer, WriteOptions(branch.name, info), BlobPolicy())

@@ -1,4 +1,4 @@
-"""The one publisher of maintenance: changes of tables that no writer has to wait for.
+"""The publisher of all maintenance, which changes tables without blocking writers.
 
 ``publish`` stages several types on one snapshot and publishes them together, without a graph
 commit. After an optimistic conflict it tries again with backoff; stages keep the files that are

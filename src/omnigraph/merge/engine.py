@@ -1,4 +1,4 @@
-"""Merge engines: where the work that grows with the size of a merge runs.
+"""Merge engines carry out the work whose size depends on the merge: in process or on executors.
 
 Merge base, conflicts and commit are the same for every engine. An engine decides entities that both
 sides touched, builds and checks the merged rows, and stages them: in process or on executors.

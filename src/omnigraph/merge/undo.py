@@ -128,7 +128,10 @@ def _require_comparable(states: Mapping[str, State], rules: MergeRules) -> None:
     """Raise for a commit that changed the schema, and for a type that was dropped since."""
     base, source, target = (states[name] for name in ("base", "source", "target"))
     if base is not target and base.schema.digest != source.schema.digest:
-        raise SchemasDiffer("this commit changed the schema", remedy="Use `schema apply` instead.")
+        raise SchemasDiffer(
+            "a commit that changed the schema cannot be reverted or applied to another branch",
+            remedy="Change the schema with `schema apply` instead.",
+        )
     living = {item.incarnation for item in target.schema.types()}
     for key in rules.only or ():
         if source.schema.type(key).incarnation not in living:

@@ -49,7 +49,7 @@ class CommitOptions:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """What to load, how to read it and where it goes."""
+    """A load: its input, how to read the input, and the target branch."""
 
     source: Any
     mode: str

@@ -254,7 +254,7 @@ class PropertyType:
 
     @property
     def is_single(self) -> bool:
-        """Neither list nor vector nor blob: what keys and uniqueness can be built on."""
+        """Neither list nor vector nor blob. Only such properties can be keys or unique."""
         return not self.is_list and self.dimensions is None and not self.is_blob
 
     @property

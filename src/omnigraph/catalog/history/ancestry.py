@@ -23,7 +23,7 @@ Parents = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Ancestry:
-    """Commits by id, and where each can be found."""
+    """Commits by id, and the branches that have each commit."""
 
     commits: Mapping[str, Commit]
     holders: Mapping[str, Branch]
@@ -49,11 +49,11 @@ def parents_of(commit: Commit) -> tuple[str, ...]:
 def merge_base(
     parents: Parents, source: str, target: str, versions: Mapping[str, int]
 ) -> str | None:
-    """The common ancestor to compare both sides with; one of those that have a version.
+    """The merge base: a lowest common ancestor that is in ``versions``.
 
-    Candidates are the lowest common ancestors: an older one would bring back what both sides have
-    changed since. Of several, after criss-cross merges, the one with the smallest sum of distances
-    is taken; then the higher version; then the later id.
+    With an older ancestor, changes that both sides made since would be merged again. Criss-cross
+    merges have several lowest common ancestors: the one with the smallest sum of distances to both
+    commits is taken, then the one with the higher version, then the later id.
     """
     from_source, from_target = distances(parents, source), distances(parents, target)
     common = {id for id in from_source.keys() & from_target.keys() if id in versions}

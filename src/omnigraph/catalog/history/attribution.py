@@ -33,7 +33,7 @@ _LENGTH_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class AttributedChange:
-    """What one commit changed on an entity."""
+    """The change of one entity by one commit: operation and properties."""
 
     commit_id: str
     op: str | None
@@ -215,7 +215,7 @@ def write_attribution(objects: ObjectStore, record: MergeRecord, listed: Attribu
 
 
 def read_attribution(timeline: Timeline, objects: ObjectStore, merge_id: str) -> Attribution | None:
-    """The attribution of a merge; None without a record, or when its object is gone."""
+    """The attribution of a merge; None if it recorded none, or if its object was removed."""
     row = timeline.find_merge(merge_id)
     if row is None:
         return None

@@ -86,7 +86,7 @@ class _SchemaFormatter:
         self.at = end
 
     def property_end(self, start: int) -> tuple[int, list[int]]:
-        """Where a member ends, and where it may be broken."""
+        """The end of a member, and the positions at which its line may be broken."""
         tokens = self.tokens
         if tokens[start].kind == "@":
             return self.annotation_end(start), []

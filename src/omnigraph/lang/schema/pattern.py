@@ -219,7 +219,7 @@ class _PatternReader:
             raise _Bad(f"the character category `{name[:20]}` is not known")
 
     def character(self, char: str) -> str:
-        """The character an escape stands for."""
+        """The character of an escape sequence."""
         if char in _CONTROL_ESCAPES:
             return _CONTROL_ESCAPES[char]
         if char == "x":

@@ -1,4 +1,4 @@
-"""What the two languages share: source texts, diagnostics, the lexer, the parser base, the printer.
+"""The common base of both languages: source texts, diagnostics, lexer, parser base and printer.
 
 Imports nothing but the standard library and the error tree.
 """

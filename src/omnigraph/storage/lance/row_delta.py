@@ -188,7 +188,7 @@ def _between(old: pa.Table, new: pa.Table) -> pa.Table:
         other = new.take(pc.index_in(both["id"], value_set=new["id"].combine_chunks()))
         parts.append(_pairs(both["id"], both[NEW], other[NEW]))
     found = pa.concat_tables(parts).sort_by("id")
-    # Inserted and deleted on both sides: in neither.
+    # Neither version has an entity that was inserted and deleted again since the ancestor.
     return found.filter(pc.or_(pc.is_valid(found[OLD]), pc.is_valid(found[NEW])))
 
 

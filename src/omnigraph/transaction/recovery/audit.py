@@ -26,7 +26,7 @@ _PROPERTIES = {"omnigraph.kind": "recovery_audit"}
 
 
 class Action(StrEnum):
-    """What a recovery did."""
+    """How a recovery resolved a write."""
 
     ROLLED_FORWARD = "rolled_forward"
     ROLLED_BACK = "rolled_back"

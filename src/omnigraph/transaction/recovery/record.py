@@ -89,7 +89,7 @@ class RecoveryRecord:
         return f"{self.prefix}/{self.operation_id}.json"
 
     def publication(self) -> Publication:
-        """What phase C publishes when every table has moved as planned."""
+        """The publication of the write, if every table has moved as planned."""
         return Publication(
             self.operation_id,
             self.branch,

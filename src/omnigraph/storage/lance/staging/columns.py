@@ -92,7 +92,7 @@ def stage_columns(
     filled = fill(work.table, work.filled)
     shaped = _staged(work.table, _projection(work.final(filled.columns)), properties)
     copy = commit_unpublished(store, shaped)
-    # Not a Merge: that would stamp every row of a changed fragment as updated.
+    # An Update and not a Merge, which would stamp every row of a changed fragment as updated.
     update = LanceOperation.Update(updated_fragments=list(filled.fragments))
     return _staged(copy, update, properties)
 

@@ -127,7 +127,7 @@ class Eraser:
         return bool(self.erasure.selects(rows).any())
 
     def erase(self, table: PinnedTable, affected: AffectedVersion) -> None:
-        """Replace a version with one without these rows."""
+        """Replace the file of a version, so that the version has these rows no longer."""
         new = {f: self._replacement(table, f) for f in affected.fragments}
         where = self.stored[table.ref.branch].versions[table.ref.version].path
         changes = {f: self._fragment(table, f, made) for f, made in new.items()}
