@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from omnigraph.graph.spark import SparkJobs
     from omnigraph.graph.tags import Tags
     from omnigraph.graph.views import BranchView, SnapshotView
+    from omnigraph.history.blame import Blame, MergedChange
     from omnigraph.history.commit_changes import ChangeBlock
-    from omnigraph.history.entity import Blame, EntityEvent, EntityHistory, HistoryPage
+    from omnigraph.history.entity import EntityEvent, EntityHistory, HistoryPage
     from omnigraph.history.feed import ChangesPage, FeedPage
-    from omnigraph.history.value_origins import MergedChange
     from omnigraph.ingest.load import LoadMode, LoadResult, LoadSource, Progress
     from omnigraph.ingest.sources import LoadFormat
     from omnigraph.lang.query.parameters import Parameters
@@ -183,9 +183,12 @@ _EXPORTS = {
         "BranchView",
         "SnapshotView",
     ),
+    "omnigraph.history.blame": (
+        "Blame",
+        "MergedChange",
+    ),
     "omnigraph.history.commit_changes": ("ChangeBlock",),
     "omnigraph.history.entity": (
-        "Blame",
         "EntityEvent",
         "EntityHistory",
         "HistoryPage",
@@ -194,7 +197,6 @@ _EXPORTS = {
         "ChangesPage",
         "FeedPage",
     ),
-    "omnigraph.history.value_origins": ("MergedChange",),
     "omnigraph.ingest.load": (
         "LoadMode",
         "LoadResult",

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from omnigraph.engine.plan.explain import Explanation
     from omnigraph.engine.result import Result
     from omnigraph.evolution.apply import SchemaResult
-    from omnigraph.history.entity import Blame, EntityHistory
+    from omnigraph.history.blame import Blame
+    from omnigraph.history.entity import EntityHistory
     from omnigraph.history.feed import ChangesPage, FeedPage
     from omnigraph.ingest.load import LoadResult, Progress
     from omnigraph.lang.query.parameters import Parameters

@@ -15,7 +15,8 @@ from omnigraph.model.requests import ChangeFilter, CommitFilter, FeedPosition, P
 if TYPE_CHECKING:
     from omnigraph.catalog.rows import Commit
     from omnigraph.graph.backend import HistoryBackend
-    from omnigraph.history.entity import Blame, EntityHistory
+    from omnigraph.history.blame import Blame
+    from omnigraph.history.entity import EntityHistory
     from omnigraph.history.feed import ChangesPage, FeedPage
 
 FOLLOW_INTERVAL_S: Final = 1.0

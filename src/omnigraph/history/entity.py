@@ -1,4 +1,4 @@
-"""Entity history and blame: the revisions of an entity with the commits that made them.
+"""Entity history: the revisions of an entity with the commits that made them.
 
 Changes that a merge brought are shown with the commits of the merged branch, as the merge recorded
 them, whether or not that branch still exists.
@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from omnigraph.catalog.branches.concurrent_deletion import deletion_checked
 from omnigraph.catalog.rows import Commit
-from omnigraph.errors import EntityNotFound, HistoryReclaimed, InvalidInput, ResourceLimit
+from omnigraph.errors import HistoryReclaimed, InvalidInput, ResourceLimit
+from omnigraph.history.blame import MergedChange, merged_changes
 from omnigraph.history.entity_revisions import EntityRevisions, Revision
 from omnigraph.history.page_tokens import TokenScope
-from omnigraph.history.value_origins import MergedChange, ValueOrigins, merged_changes
 from omnigraph.model import arguments
 from omnigraph.snapshots.entity_delta import Op
 
@@ -139,52 +139,3 @@ def _taken(walk: Iterator[Revision], count: int) -> tuple[list[Revision], Histor
     except HistoryReclaimed as error:
         return found, error
     return found, None
-
-
-@dataclass(frozen=True, slots=True)
-class Blame:
-    """A property (or an endpoint) of an entity: its value and the commit that set it."""
-
-    property: str
-    value: Any
-    commit: Commit | None
-    """None for a property that was added by a schema and never set, or if ``reclaimed``."""
-    reclaimed: bool = False
-    """Whether the versions that would show the commit were cleaned up."""
-
-    def to_json(self) -> dict[str, Any]:
-        commit = None if self.commit is None else self.commit.to_json()
-        body = {"property": self.property, "value": self.value, "commit": commit}
-        return body | ({"reclaimed": True} if self.reclaimed else {})
-
-
-def blame(revisions: EntityRevisions) -> list[Blame]:
-    """The commit that set the current value of each property of an entity.
-
-    A value that a merge brought is attributed to the commit of the merged branch.
-    """
-    end = len(revisions.track)
-    now = revisions.find(end - 1)
-    owner = revisions.owner
-    if now is None:
-        raise EntityNotFound(
-            f"there is no {owner.name} with id {revisions.id!r}",
-            remedy="Check the id, or read its history.",
-            details={"type_key": owner.key, "id": revisions.id},
-        )
-    commits, reclaimed = ValueOrigins(revisions).before(set(now.values), end)
-    if reclaimed == set(now.values):
-        raise HistoryReclaimed(
-            f"the versions that set the values of {revisions.id!r} were cleaned up",
-            remedy="Read a page of its history: the newest events are kept.",
-        )
-    shown = {**now.image["properties"], **now.image.get("endpoints", {})}
-    names = {
-        owner.shown_name(column.name): column.property_id or column.name
-        for column in owner.columns()
-    }
-    return [
-        Blame(name, shown[name], commits.get(id), id in reclaimed)
-        for name, id in names.items()
-        if name in shown
-    ]

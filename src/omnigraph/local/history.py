@@ -9,8 +9,9 @@ from omnigraph.catalog.references import describe_commit
 from omnigraph.catalog.rows import Commit
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.errors import TypeNotFound
+from omnigraph.history.blame import Blame, blame
 from omnigraph.history.commit_changes import PAGE_BYTES, PAGE_CHANGES, Packer
-from omnigraph.history.entity import Blame, EntityHistory, blame
+from omnigraph.history.entity import EntityHistory
 from omnigraph.history.entity_revisions import EntityRevisions
 from omnigraph.history.feed import (
     POLL_COMMITS,

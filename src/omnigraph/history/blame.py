@@ -1,4 +1,4 @@
-"""Value origins: the commits that set the values of an entity, on its branch or before a merge.
+"""Blame: the commits that set the values of an entity, on its branch or before a merge.
 
 A merge records which commits of the merged branch did what (``catalog/history/attribution.py``). An
 older merge without that record is followed on the merged branch, while it exists.
@@ -12,7 +12,7 @@ from typing import Any
 
 from omnigraph.catalog.history.attribution import AttributedChange, Attribution
 from omnigraph.catalog.rows import Commit
-from omnigraph.errors import HistoryReclaimed
+from omnigraph.errors import EntityNotFound, HistoryReclaimed
 from omnigraph.history.entity_revisions import EntityRevisions, Revision
 from omnigraph.history.entity_versions import EntityVersion
 from omnigraph.snapshots.entity_delta import Op
@@ -209,3 +209,52 @@ def _named(revisions: EntityRevisions, ids: set[str]) -> Iterator[str]:
     for column in revisions.owner.columns():
         if (column.property_id or column.name) in ids:
             yield revisions.owner.shown_name(column.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """A property (or an endpoint) of an entity: its value and the commit that set it."""
+
+    property: str
+    value: Any
+    commit: Commit | None
+    """None for a property that was added by a schema and never set, or if ``reclaimed``."""
+    reclaimed: bool = False
+    """Whether the versions that would show the commit were cleaned up."""
+
+    def to_json(self) -> dict[str, Any]:
+        commit = None if self.commit is None else self.commit.to_json()
+        body = {"property": self.property, "value": self.value, "commit": commit}
+        return body | ({"reclaimed": True} if self.reclaimed else {})
+
+
+def blame(revisions: EntityRevisions) -> list[Blame]:
+    """The commit that set the current value of each property of an entity.
+
+    A value that a merge brought is attributed to the commit of the merged branch.
+    """
+    end = len(revisions.track)
+    now = revisions.find(end - 1)
+    owner = revisions.owner
+    if now is None:
+        raise EntityNotFound(
+            f"there is no {owner.name} with id {revisions.id!r}",
+            remedy="Check the id, or read its history.",
+            details={"type_key": owner.key, "id": revisions.id},
+        )
+    commits, reclaimed = ValueOrigins(revisions).before(set(now.values), end)
+    if reclaimed == set(now.values):
+        raise HistoryReclaimed(
+            f"the versions that set the values of {revisions.id!r} were cleaned up",
+            remedy="Read a page of its history: the newest events are kept.",
+        )
+    shown = {**now.image["properties"], **now.image.get("endpoints", {})}
+    names = {
+        owner.shown_name(column.name): column.property_id or column.name
+        for column in owner.columns()
+    }
+    return [
+        Blame(name, shown[name], commits.get(id), id in reclaimed)
+        for name, id in names.items()
+        if name in shown
+    ]
