@@ -13,7 +13,12 @@ from omnigraph import errors
 if TYPE_CHECKING:
     from omnigraph.catalog.branches.registry import Branch
     from omnigraph.catalog.branches.tags import Tag
-    from omnigraph.catalog.migrations.upgrade import BranchUpgrade, UpgradeReport
+    from omnigraph.catalog.migrations.upgrade import (
+        BranchUpgrade,
+        Conversion,
+        ResolvedRecord,
+        UpgradeReport,
+    )
     from omnigraph.catalog.rows import Commit, TablePin
     from omnigraph.catalog.snapshot import SnapshotPins
     from omnigraph.engine.engine import ReadOptions
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.result import Result
     from omnigraph.evolution.apply import SchemaResult
     from omnigraph.graph.branches import Branches
-    from omnigraph.graph.connect import init, open
+    from omnigraph.graph.connect import init, open, upgrade
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.history import History
     from omnigraph.graph.maintenance import Maintenance
@@ -87,6 +92,7 @@ __all__ = [
     "CleanupReport",
     "CliSettings",
     "Commit",
+    "Conversion",
     "CopyReport",
     "Diff",
     "DiffPage",
@@ -128,6 +134,7 @@ __all__ = [
     "ReadOptions",
     "RecoveryReport",
     "Repaired",
+    "ResolvedRecord",
     "Result",
     "SchemaDifference",
     "SchemaPlan",
@@ -149,6 +156,7 @@ __all__ = [
     "errors",
     "init",
     "open",
+    "upgrade",
 ]
 
 # Loaded on first use (PEP 562), so that `import omnigraph` stays light: ADR 25.
@@ -157,6 +165,8 @@ _EXPORTS = {
     "omnigraph.catalog.branches.tags": ("Tag",),
     "omnigraph.catalog.migrations.upgrade": (
         "BranchUpgrade",
+        "Conversion",
+        "ResolvedRecord",
         "UpgradeReport",
     ),
     "omnigraph.catalog.rows": (
@@ -173,6 +183,7 @@ _EXPORTS = {
     "omnigraph.graph.connect": (
         "init",
         "open",
+        "upgrade",
     ),
     "omnigraph.graph.graph": ("Graph",),
     "omnigraph.graph.history": ("History",),

@@ -195,6 +195,15 @@ class LimitSettings:
         below=10**9,
         allowed="a number of seconds from 0 to 10^9",
     )
+    upgrade_watch_s: float = _seconds(
+        "seconds for which a graph of the Rust original is watched for writers before it is "
+        "converted",
+        "OMNIGRAPH_UPGRADE_WATCH_SECONDS",
+        10.0,
+        least=0.0,
+        below=86_400,
+        allowed="a number of seconds from 0 to 86400",
+    )
     load_bytes_max: int = _whole(
         "bytes of column data that a load in process may hold in memory",
         "OMNIGRAPH_LOAD_BYTES_MAX",

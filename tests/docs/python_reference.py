@@ -26,13 +26,13 @@ HANDLE = (
     "Maintenance",
     "SparkJobs",
 )
-OPENING = ("open", "init")
+OPENING = ("open", "init", "upgrade")
 NOT_VALUES = {*HANDLE, *OPENING, "__version__", "errors"}
 _SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Example):$")
 
 
 def opening() -> str:
-    """``omnigraph.open`` and ``omnigraph.init``."""
+    """``omnigraph.open`` and the other functions of the package."""
     return _joined(_function(f"omnigraph.{name}", getattr(omnigraph, name)) for name in OPENING)
 
 

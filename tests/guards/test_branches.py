@@ -160,6 +160,26 @@ def test_a_branch_names_its_source_by_absolute_path(store: TableStore, tmp_path:
     assert content(new_store(copied).open(main.ref)) == on_main
 
 
+def test_a_moved_branch_is_read_through_other_base_paths_without_a_write(
+    store: TableStore, tmp_path: Path
+) -> None:
+    """Depends on it: ``relocation.rebased``, by which moved graphs of the original are read."""
+    indexed = index(store, several_fragments(store), "id")
+    branch = insert(store, fork(store, indexed, "01BRANCH"), ["x"])
+    expected = content(branch)
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    shutil.move(Path(store.location.path, "nodes"), moved)
+    files = {path: path.read_bytes() for path in moved.rglob("*") if path.is_file()}
+
+    there = new_store(moved)
+    there.rebases = True
+    opened = there.open(branch.ref)
+    assert content(opened) == expected
+    assert opened.scan(["id"], "id IN ('a', 'x')").num_rows == 2
+    assert {path: path.read_bytes() for path in moved.rglob("*") if path.is_file()} == files
+
+
 def test_the_places_that_a_version_names_can_be_rewritten(
     store: TableStore, tmp_path: Path
 ) -> None:

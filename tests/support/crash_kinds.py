@@ -14,6 +14,7 @@ from typing import ClassVar, TypeVar
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.storage.failpoints import NAMES
 
 KIND_MODULES = (
     "tests.support.crash_writers",
@@ -73,6 +74,12 @@ def writer_kind(cls: _Kind) -> _Kind:
         raise ValueError(f"there is a writer kind {cls.name!r} already")
     _kinds[cls.name] = cls()
     return cls
+
+
+def of_conversions() -> set[str]:
+    """The failpoints of conversions of the original's graphs, which no kind reaches: such a graph
+    cannot be open for writing. ``tests/maintenance/original/test_kills.py`` kills there."""
+    return {name for name in NAMES if name.startswith("convert.")}
 
 
 def writer_kinds() -> dict[str, WriterKind]:

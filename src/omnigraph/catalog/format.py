@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.catalog.format_version import INTERNAL_VERSION
+from omnigraph.catalog.original.layout import check_version, is_original
 from omnigraph.catalog.rows import CURRENT
 from omnigraph.errors import CorruptData, FormatUnsupported
 from omnigraph.storage.lance.tables import PinnedTable
@@ -38,6 +39,8 @@ class Stamp:
 
     internal: int
     graph_id: str | None
+    original: bool = False
+    """Whether the graph is the original's (ADR 35), which has stamps of its own."""
 
 
 def stamp(graph_id: str) -> dict[str, str]:
@@ -59,6 +62,9 @@ def check_stamp(table: PinnedTable, uri: str) -> Stamp:
     stored = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
     internal = _number(stored, INTERNAL_VERSION_KEY, uri)
     internal = UNSTAMPED_VERSION if internal is None else internal
+    if is_original(table, FORMAT_VERSION_KEY):
+        check_version(internal, uri)
+        return Stamp(internal, None, original=True)
     _check_range("internal format", internal, INTERNAL_VERSION_FLOOR, INTERNAL_VERSION, uri)
     ours = _number(stored, FORMAT_VERSION_KEY, uri)
     if ours is None and internal < INTERNAL_VERSION and CURRENT in table.schema.names:

@@ -15,10 +15,11 @@ from omnigraph.catalog.format import Stamp
 from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.commits import find_commit
 from omnigraph.catalog.migrations.migrator import Migrator
+from omnigraph.catalog.original.layout import read_only
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.publisher import PUBLISH_RETRY, Published, Publisher
 from omnigraph.catalog.rows import MANIFEST_PATH
-from omnigraph.catalog.state import ManifestState, load_state
+from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import Contention, OmnigraphError
 from omnigraph.model import outcome
 from omnigraph.model.clock import SYSTEM_CLOCK, Clock
@@ -74,9 +75,11 @@ class Manifest:
         stamp = self.migrator.accept(newest)
         self._accepted(stamp)
         previous = self._state
-        if previous is not None and not previous.format == stamp.internal == INTERNAL_VERSION:
+        if previous is not None and (
+            previous.is_original or not previous.format == stamp.internal == INTERNAL_VERSION
+        ):
             previous = None
-        return self.migrator.completed(load_state(newest, previous))
+        return self.migrator.load(newest, stamp, previous)
 
     def warm(self) -> ManifestState:
         """The cached state, without a check whether it is the newest."""
@@ -96,6 +99,8 @@ class Manifest:
 
     def _migrated(self, state: ManifestState) -> ManifestState:
         """One attempt at the migration, which the next one continues."""
+        if state.is_original:
+            raise read_only(self.store.location.uri)
         if state.format == INTERNAL_VERSION:
             return state
         self.migrator.migrate()

@@ -17,6 +17,7 @@ from omnigraph.catalog.history.purged import PurgedVersions
 from omnigraph.catalog.manifest import Manifest
 from omnigraph.catalog.migrations.legacy import Lineage, unstamped_id
 from omnigraph.catalog.migrations.migrator import Migrator
+from omnigraph.catalog.original.reader import OriginalReader
 from omnigraph.catalog.rows import MAIN, MANIFEST_PATH, Commit, TablePin
 from omnigraph.catalog.schemas import type_keys
 from omnigraph.catalog.snapshot import SnapshotPins
@@ -55,6 +56,7 @@ class Repository:
             objects = open_objects(location, self.settings.storage)
         self.objects = objects
         self.tables = TableStore(location, self.objects, self.settings.storage)
+        self._original = OriginalReader(self.tables)
         self._graph_id: str | None = None
         self._manifests: dict[str, Manifest] = {}
         self._purged = PurgedVersions()
@@ -76,6 +78,14 @@ class Repository:
         except TableNotFound as error:
             raise repository.open_failure() from error
         return repository
+
+    def is_original(self) -> bool:
+        """Whether this is a graph of the original, by the stamp of its manifest alone."""
+        try:
+            newest = self.tables.open_newest(MANIFEST_PATH)
+        except TableNotFound as error:
+            raise self.open_failure() from error
+        return self.migrator(MAIN_BRANCH).accept(newest).original
 
     def open_failure(self) -> GraphNotFound | CorruptData:
         """Why a graph cannot be opened: nothing there, other files there, or a damaged graph."""
@@ -129,7 +139,12 @@ class Repository:
     def migrator(self, branch: Branch, lineage: Lineage | None = None) -> Migrator:
         """The migrator of a branch; ``lineage`` are the commits of a fresh fork."""
         return Migrator(
-            self.tables, branch.name, branch.ref, graph_id=lambda: self.graph_id, lineage=lineage
+            self.tables,
+            branch.name,
+            branch.ref,
+            graph_id=lambda: self.graph_id,
+            original=self._original,
+            lineage=lineage,
         )
 
     @property

@@ -122,9 +122,14 @@ class TablePin:
     def to_row(self) -> Row:
         return self._row(RowKind.TABLE, f"table:{self.key}")
 
-    def to_version_row(self) -> Row:
-        """The history row that time travel reads."""
-        row = self._row(RowKind.TABLE_VERSION, f"table_version:{self.key}:{version_key(self.ref)}")
+    def to_version_row(self, *, published: int | None = None) -> Row:
+        """The history row that time travel reads.
+
+        ``published`` is the manifest version that published it, where the row is written later
+        (ADR 36); otherwise that is the version that creates the row.
+        """
+        kind = str(RowKind.TABLE_VERSION) + ("" if published is None else f"@{published}")
+        row = self._row(RowKind.TABLE_VERSION, f"{kind}:{self.key}:{version_key(self.ref)}")
         metadata = dict(row.metadata)
         if self.removed:
             metadata["removed"] = list(self.removed)

@@ -57,6 +57,11 @@ class ManifestState:
         """The internal version this state is stored in."""
         return internal_version(self.table)
 
+    @property
+    def is_original(self) -> bool:
+        """Whether the graph is the original's, which is read and never written (ADR 35)."""
+        return False
+
     @cached_property
     def heads(self) -> list[Head]:
         """The head rows; an undamaged manifest has exactly one."""

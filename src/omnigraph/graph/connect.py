@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.graph import Graph
 from omnigraph.model import arguments
 from omnigraph.settings import Durability, Settings
+
+if TYPE_CHECKING:
+    from omnigraph.catalog.migrations.upgrade import UpgradeReport
 
 
 def init(
@@ -98,6 +102,36 @@ def open(
             actor=arguments.optional_text("actor", actor),
             settings=_settings(settings, durability),
         )
+    )
+
+
+def upgrade(
+    uri: str | os.PathLike[str], *, apply: bool = False, settings: Settings | None = None
+) -> UpgradeReport:
+    """Bring a graph to the current format: an older one, or one of the Rust Omnigraph.
+
+    Args:
+        uri: Where the graph is: a local path, a ``file://`` or an ``s3://`` URI.
+        apply: Whether to do it. Otherwise nothing is changed.
+        settings: As for ``open``.
+
+    Returns:
+        The steps that each branch needs, or has taken.
+
+    Raises:
+        Contention: Another program is writing to a graph of the Rust Omnigraph.
+        FormatUnsupported: The graph is too new or too old.
+
+    Example:
+        >>> omnigraph.upgrade(graph.uri).needed
+        False
+    """
+    from omnigraph.local.backend import LocalBackend
+
+    return LocalBackend.upgrade_at(
+        arguments.path("uri", uri),
+        apply=arguments.truth("apply", apply),
+        settings=_settings(settings, None),
     )
 
 

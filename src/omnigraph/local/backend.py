@@ -9,9 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from omnigraph.catalog.create import create_graph
+from omnigraph.catalog.migrations.upgrade import UpgradeReport
+from omnigraph.catalog.original.layout import read_only as original_is_read_only
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import StorageFailure
 from omnigraph.lang.schema import accept_schema
@@ -24,8 +27,10 @@ from omnigraph.local.merges import LocalMerges
 from omnigraph.local.reads import LocalReads
 from omnigraph.local.schemas import LocalSchemas
 from omnigraph.local.writes import LocalWrites
+from omnigraph.maintenance.original.convert import remove_leftovers
+from omnigraph.maintenance.original.upgrade import convert_original
 from omnigraph.model.ids import new_ulid
-from omnigraph.model.outcome import noting_outcome
+from omnigraph.model.outcome import noting_outcome, works_in_steps
 from omnigraph.prepare.blob_policy import BlobPolicy
 from omnigraph.settings import Settings
 from omnigraph.storage.locations import parse_location
@@ -84,12 +89,31 @@ class LocalBackend:
         context = GraphContext.of(repository, read_only=read_only, blobs=blobs, actor=by)
         recovered = None
         if not read_only:
+            if repository.main.warm().is_original:
+                raise original_is_read_only(repository.location.uri)
             with suppress(StorageFailure):  # without permission, the first write is refused
                 repository.objects.ensure_writable()
             repository.main.migrate()
             recovered = recover(context)
         context.reader.warm_up()
         return cls(context, recovered)
+
+    @classmethod
+    def upgrade_at(cls, uri: str, *, apply: bool, settings: Settings) -> UpgradeReport:
+        """Show the steps to the current format, or take them; also of a graph of the original."""
+        location = parse_location(uri)
+        repository = Repository(location, settings=settings)
+        if apply and repository.is_original():
+            with noting_outcome():
+                works_in_steps()
+                return convert_original(repository)
+        view = cls.open(uri, read_only=True, blob_bases=(), actor=None, settings=settings)
+        report = view.maintenance.upgrade(apply=False)
+        if apply:
+            writer = cls.open(uri, read_only=False, blob_bases=(), actor=None, settings=settings)
+            writer.maintenance.upgrade(apply=True)
+            remove_leftovers(writer.context.repository)
+        return replace(report, applied=apply)
 
     @property
     def uri(self) -> str:

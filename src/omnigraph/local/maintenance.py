@@ -23,6 +23,8 @@ from omnigraph.maintenance.entity_purge import EntityPurge, PurgeReport, finish_
 from omnigraph.maintenance.fsck import CheckReport, check_graph
 from omnigraph.maintenance.indexes import IndexReport, drop_indexes, list_indexes, update_indexes
 from omnigraph.maintenance.optimize import Optimized, optimize
+from omnigraph.maintenance.original.clone import clone_original
+from omnigraph.maintenance.original.upgrade import check_original
 from omnigraph.maintenance.purge_plan import PurgedEntity
 from omnigraph.maintenance.repair import Repaired, repair
 from omnigraph.maintenance.retention import RetentionPolicy
@@ -55,7 +57,8 @@ class LocalMaintenance:
 
     def upgrade(self, *, apply: bool) -> UpgradeReport:
         if not apply:
-            return upgrade(self._repository, apply=False)
+            is_original = self._repository.main.current().is_original
+            return (check_original if is_original else upgrade)(self._repository)
         with self._context.writing():
             outcome.works_in_steps()
             return upgrade(self._repository, apply=True)
@@ -164,7 +167,8 @@ class LocalMaintenance:
     def clone(self, target: str) -> CopyReport:
         with outcome.noting_outcome():
             outcome.works_in_steps()
-            return clone(self._repository, parse_location(target))
+            copy = clone_original if self._repository.main.current().is_original else clone
+            return copy(self._repository, parse_location(target))
 
 
 def recover(context: GraphContext, *, set_aside: bool = False) -> RecoveryReport:

@@ -25,6 +25,7 @@ from omnigraph.catalog.format import internal_version
 from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.history.horizon import is_kept, raise_horizon, reclaimed
 from omnigraph.catalog.migrations.legacy import Lineage
+from omnigraph.catalog.original.rewrite import fork_before_conversion, is_before_conversion
 from omnigraph.catalog.publication import Publication
 from omnigraph.catalog.references import resolve
 from omnigraph.catalog.repository import Repository
@@ -67,12 +68,17 @@ def create_branch(
     branch = Branch(name, new_ulid(), source.incarnation, start.commit_id, forked_at, actor)
     hit("branch.before_ref")
     ref = TableRef(MANIFEST_PATH, source.ref, start.manifest_version)
+    converted = is_before_conversion(repository, source, forked_at)
     try:
-        repository.tables.fork(ref, branch.incarnation)
+        if converted:
+            fork_before_conversion(repository, branch, start)
+        else:
+            repository.tables.fork(ref, branch.incarnation)
     except TableNotFound as error:
         raise reclaimed(repr(from_), start.commit_id) from error
     hit("branch.after_ref")
-    _migrate_fork(repository, branch, source, ref)
+    if not converted:
+        _migrate_fork(repository, branch, source, ref)
     _inherit_horizon(repository, branch, source, ref)
     register_branch(repository, branch, source, key)
     hit("branch.after_row")

@@ -23,7 +23,7 @@ PAGE_COMMITS: Final = 32
 PAGE_COMMITS_MAX: Final = 2_048
 """The pages in which commits are read: small ones first, so that short reads stay cheap."""
 _COMMIT: Final = "graph_commit:"
-_VERSION: Final = "table_version:"
+_VERSION: Final = "table_version"
 _MERGED: Final = "merged_commit:"
 _MERGE: Final = "merge:"
 
@@ -168,8 +168,10 @@ def read_timeline(table: PinnedTable, earlier: Timeline | None = None) -> Timeli
             # A commit that was migrated from an older format states the version it was made in.
             commits.append((stated or version, row, object_id.removeprefix(_COMMIT)))
         elif object_id.startswith(_VERSION):
-            _, kind, name, where = object_id.split(":", 3)
-            types.setdefault(f"{kind}:{name}", []).append((version, row, where))
+            made, kind, name, where = object_id.split(":", 3)
+            # So does a published version that was converted from the original's layout.
+            published = int(made.partition("@")[2] or version)
+            types.setdefault(f"{kind}:{name}", []).append((published, row, where))
         elif object_id.startswith(_MERGED):
             merged.append((version, row, object_id.removeprefix(_MERGED)))
         elif object_id.startswith(_MERGE):

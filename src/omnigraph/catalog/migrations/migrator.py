@@ -22,6 +22,7 @@ from omnigraph.catalog.format_version import INTERNAL_VERSION
 from omnigraph.catalog.migrations.legacy import Lineage, read_lineage, unstamped_id
 from omnigraph.catalog.migrations.registry import steps_from
 from omnigraph.catalog.migrations.step import MigrationTarget
+from omnigraph.catalog.original.reader import OriginalReader
 from omnigraph.catalog.state import ManifestState, load_state
 from omnigraph.model.ids import new_ulid
 from omnigraph.storage.failpoints import hit
@@ -40,6 +41,7 @@ class Migrator:
         ref: str | None,
         *,
         graph_id: Callable[[], str],
+        original: OriginalReader,
         lineage: Lineage | None = None,
     ) -> None:
         """``graph_id`` is called for branches only; main's manifest identifies the graph itself.
@@ -50,13 +52,22 @@ class Migrator:
         self._uri = tables.location.uri
         self._graph_id = graph_id
         self._lineage = lineage
+        self._original = original
         self.target = MigrationTarget(tables, branch, ref, self.lineage_of)
 
     def accept(self, table: PinnedTable) -> Stamp:
         """The format stamp; raises if this program does not support it."""
         return check_stamp(table, self._uri)
 
-    def completed(self, state: ManifestState) -> ManifestState:
+    def load(
+        self, table: PinnedTable, stamp: Stamp, previous: ManifestState | None
+    ) -> ManifestState:
+        """The state at an accepted version; ``previous`` is an older state of the same format."""
+        if stamp.original:
+            return self._original.load(table, self.target.branch)
+        return self._completed(load_state(table, previous))
+
+    def _completed(self, state: ManifestState) -> ManifestState:
         """An older state with the commits that its format stores elsewhere; a current one as is."""
         if state.format == INTERNAL_VERSION:
             return state

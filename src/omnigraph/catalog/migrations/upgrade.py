@@ -50,24 +50,57 @@ class BranchUpgrade:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolvedRecord:
+    """An unfinished write of the original, and what its conversion does about it."""
+
+    operation_id: str
+    branch: str
+    kind: str
+    outcome: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operation_id": self.operation_id,
+            "branch": self.branch,
+            "kind": self.kind,
+            "outcome": self.outcome,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The step from the layout of the original to ours (ADR 36)."""
+
+    records: tuple[ResolvedRecord, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"records": [one.to_json() for one in self.records]}
+
+
+@dataclass(frozen=True, slots=True)
 class UpgradeReport:
     """What an upgrade did or, as a dry run, would do."""
 
     applied: bool
     current: int
     branches: tuple[BranchUpgrade, ...]
+    conversion: Conversion | None = None
+    """Of a graph of the Rust original; None for others."""
 
     @property
     def needed(self) -> bool:
-        """Whether any branch had an older format."""
-        return any(one.steps for one in self.branches)
+        """Whether any branch had an older format or another layout."""
+        return self.conversion is not None or any(one.steps for one in self.branches)
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        body: dict[str, Any] = {
             "applied": self.applied,
             "current_version": self.current,
             "branches": [one.to_json() for one in self.branches],
         }
+        if self.conversion is not None:
+            body["conversion"] = self.conversion.to_json()
+        return body
 
 
 def upgrade(repository: Repository, *, apply: bool = False) -> UpgradeReport:

@@ -39,14 +39,8 @@ def upgrade(
         )
     location = call.address(uri)
     call.echo(location)
-    # Read first: opening for writing already runs the migrations of main.
-    report = omnigraph.open(
-        location.uri, read_only=True, settings=call.settings
-    ).maintenance.upgrade()
-    if apply:
-        omnigraph.open(location.uri, settings=call.settings).maintenance.upgrade(apply=True)
-    data = {"uri": location.uri, **report.to_json(), "applied": apply}
-    return CommandResult(data, _lines(report, applied=apply))
+    report = omnigraph.upgrade(location.uri, apply=apply, settings=call.settings)
+    return CommandResult({"uri": location.uri, **report.to_json()}, _lines(report, applied=apply))
 
 
 def _lines(report: UpgradeReport, *, applied: bool) -> list[str]:
@@ -62,8 +56,31 @@ def _lines(report: UpgradeReport, *, applied: bool) -> list[str]:
         for one in report.branches
         for step in one.steps
     ]
+    if report.conversion is not None:
+        return _conversion_lines(report, rows, applied=applied)
     older = sum(bool(one.steps) for one in report.branches)
     verb = "brought" if applied else "would bring"
     noun = "branch" if older == 1 else "branches"
     last = f"{verb} {older} {noun} to the current format, version {report.current}"
     return [*columns(rows), last if applied else f"{last}; say --apply to do it"]
+
+
+def _conversion_lines(
+    report: UpgradeReport, rows: list[tuple[str, str, str, str]], *, applied: bool
+) -> list[str]:
+    """A graph of the Rust original: its own steps, its unfinished writes, and the conversion."""
+    assert report.conversion is not None
+    lines = list(columns(rows)) if rows else []
+    for record in report.conversion.records:
+        verb = "was" if applied else "would be"
+        lines.append(
+            f"the unfinished {record.kind} {record.operation_id} on {record.branch} {verb} "
+            f"{record.outcome}"
+        )
+    branches = ", ".join(one.branch for one in report.branches)
+    if applied:
+        return [*lines, f"converted a graph of the Rust Omnigraph: {branches}"]
+    return [
+        *lines,
+        f"would convert a graph of the Rust Omnigraph: {branches}; say --apply to do it",
+    ]

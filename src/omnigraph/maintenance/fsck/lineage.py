@@ -19,6 +19,7 @@ from omnigraph.errors import CorruptData, ObjectNotFound, OmnigraphError
 from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.maintenance.fsck.findings import Damage, FsckFinding
 from omnigraph.storage.lance.files.table_files import Tables
+from omnigraph.storage.lance.tables import fork_ref
 from omnigraph.transaction.recovery.pending import PendingRecords
 
 
@@ -139,9 +140,11 @@ def check_registry(
             )
     for path, physical in tables.items():
         for name, holdings in physical.items():
-            reference = f"{path}/_refs/branches/{name}.json"
+            if name is None:
+                continue
+            reference = fork_ref(path, name)
             stored = {info.path for info in holdings.own}
-            if name is not None and holdings.versions and reference not in stored:
+            if holdings.versions and reference not in stored:
                 owners = [b.name for b in branches.values() if _uses(repository, b, path, name)]
                 for owner in owners:
                     message = f"{reference} is missing"

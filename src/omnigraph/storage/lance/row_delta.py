@@ -128,9 +128,7 @@ def removed_rows(
 ) -> Iterator[tuple[pa.ChunkedArray, pa.Array]]:
     """The ids and row ids of deleted rows of the ancestor, one segment after the other."""
     for start, end in _segments(store, ancestor, ref):
-        with translated(f"comparing versions of {ref.path}"):
-            delta = store.open(end).dataset.delta(compared_against=start.version)
-            gone = delta.get_deleted_row_ids().read_all().column(0).combine_chunks()
+        gone = _gone(store, start, end)
         rows = gather(store.open(start), gone, ["id", CREATED])
         # Rows that were inserted and deleted after the ancestor are in neither version.
         rows = rows.filter(pc.less_equal(rows[CREATED], ancestor.version))
@@ -157,6 +155,43 @@ def _written(table: PinnedTable, before: PinnedTable) -> pa.Table:
         return table.take([], ["id", CREATED, ROW_ID])
     later = f"{WRITTEN} > {before.ref.version}"
     return table.scan(["id", CREATED], later, with_row_id=True, fragment_ids=fresh)
+
+
+def _gone(store: TableStore, start: TableRef, end: TableRef) -> pa.Array:
+    """The row ids of a version that a later one of the same physical branch lacks."""
+    before, after = store.open(start), store.open(end)
+    if store.rebases or _reuses_numbers(before, after):
+        return _missing_row_ids(before, after)
+    with translated(f"comparing versions of {start.path}"):
+        delta = after.dataset.delta(compared_against=start.version)
+        return delta.get_deleted_row_ids().read_all().column(0).combine_chunks()
+
+
+def _reuses_numbers(before: PinnedTable, after: PinnedTable) -> bool:
+    """Whether a fragment has the number of an older one and none of its files.
+
+    Older versions of Lance number the fragments of an overwritten table from the beginning. Lance
+    then takes them for the same fragments, and finds no deleted rows.
+    """
+    later = after.fragment_files
+    return any(
+        set(files).isdisjoint(later[number])
+        for number, files in before.fragment_files.items()
+        if number in later
+    )
+
+
+def _missing_row_ids(before: PinnedTable, after: PinnedTable) -> pa.Array:
+    """The same by reading the row ids of all fragments that the two do not share.
+
+    Unlike Lance's comparison it opens no version by itself: that would have the base paths of the
+    place where a moved graph was made.
+    """
+    touched = touched_fragments(before, after)
+    others = touched_fragments(after, before)
+    had = before.scan(["id"], with_row_id=True, fragment_ids=touched)[ROW_ID].combine_chunks()
+    has = after.scan(["id"], with_row_id=True, fragment_ids=others)[ROW_ID].combine_chunks()
+    return had.filter(pc.invert(pc.is_in(had, value_set=has)))
 
 
 def _segments(

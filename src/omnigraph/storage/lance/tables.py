@@ -18,6 +18,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 import lance
 import pyarrow as pa
@@ -32,7 +33,12 @@ from omnigraph.storage.failpoints import hit
 from omnigraph.storage.lance.errors import CommitRefused, translate, translated
 from omnigraph.storage.lance.files.completeness import require_complete_files
 from omnigraph.storage.lance.files.fsync import TableSync
-from omnigraph.storage.lance.files.relocation import foreign_root, graph_moved, relocate
+from omnigraph.storage.lance.files.relocation import (
+    foreign_root,
+    graph_moved,
+    rebased,
+    relocate,
+)
 from omnigraph.storage.lance.fingerprints import Fingerprints
 from omnigraph.storage.lance.session import lance_session
 from omnigraph.storage.locations import Location
@@ -57,6 +63,11 @@ def operation_properties(operation_id: str, kind: str) -> dict[str, str]:
 def version_file(version: int) -> str:
     """The name of a version file; names count down."""
     return f"{_VERSION_MAX - version:020d}.manifest"
+
+
+def fork_ref(path: str, name: str) -> str:
+    """The object that makes a physical branch of a table known to Lance."""
+    return f"{path}/_refs/branches/{quote(name, safe='')}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +280,7 @@ class TableStore:
         self.objects = objects
         self.counters = Counters()
         self.relocates = False  # whether forks that refer to another location may be rewritten
+        self.rebases = False  # whether such forks are read with other base paths, in memory only
         self._handles: LruCache[TableRef, PinnedTable] = LruCache(HANDLES_MAX)
         self._fork_points: dict[str, TableRef] = {}
         self._lock = threading.Lock()
@@ -336,7 +348,7 @@ class TableStore:
     def fork_point(self, ref: TableRef) -> TableRef:
         """The version that the physical branch of ``ref`` was forked from."""
         assert ref.branch is not None, "the root was not forked"
-        where = f"{ref.path}/_refs/branches/{ref.branch}.json"
+        where = fork_ref(ref.path, ref.branch)
         with self._lock:
             found = self._fork_points.get(where)
         if found is None:
@@ -449,7 +461,7 @@ class TableStore:
 
         Done object by object: Lance's own deletion refuses a partially deleted branch.
         """
-        self.objects.delete(f"{path}/_refs/branches/{name}.json")
+        self.objects.delete(fork_ref(path, name))
         self.objects.delete_prefix(f"{path}/tree/{name}")
 
     def evict(self, path: str) -> None:
@@ -474,9 +486,12 @@ class TableStore:
             root = None if ref.branch is None else foreign_root(dataset, ref.path, self.location)
             if root is None:
                 return dataset
-            if not self.relocates:
+            if self.relocates:
+                relocate(self.objects)
+            elif self.rebases:
+                return rebased(dataset, ref.path, self.location, lance_session(), self.options)
+            else:
                 raise graph_moved(self.location, root)
-            relocate(self.objects)
         raise Contention(
             f"{ref.path} is being written under another location of the graph, {root}",
             remedy="Access the graph by one path at a time.",

@@ -7,9 +7,11 @@ repeated adds its row exactly once.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -17,7 +19,7 @@ from omnigraph.errors import Contention, KeyConflict
 from omnigraph.storage.lance.errors import CommitRefused, TableExists, TableNotFound
 from omnigraph.storage.lance.staging.compaction import stage_compaction
 from omnigraph.storage.lance.staging.compaction_tiers import needs_compaction
-from omnigraph.storage.lance.staging.rows import stage_insert
+from omnigraph.storage.lance.staging.rows import stage_insert, stage_layout
 from omnigraph.storage.lance.tables import PinnedTable, TableStore
 from omnigraph.storage.paths import RECOVERY_AUDIT_PATH
 
@@ -31,6 +33,13 @@ class Action(StrEnum):
     ROLLED_FORWARD = "rolled_forward"
     ROLLED_BACK = "rolled_back"
     ORPHANED_BRANCH_DISCARDED = "orphaned_branch_discarded"
+
+
+_ORIGINAL_ACTIONS: Final = {
+    "RolledForward": Action.ROLLED_FORWARD,
+    "RolledBack": Action.ROLLED_BACK,
+    "OrphanedBranchDiscarded": Action.ORPHANED_BRANCH_DISCARDED,
+}
 
 
 class Cause(StrEnum):
@@ -99,6 +108,9 @@ def append_audit(store: TableStore, row: AuditRow) -> None:
     """Add the row unless the operation has one already."""
     for _ in range(APPEND_ATTEMPTS_MAX):
         table = _open_or_create(store)
+        if _is_original(table):
+            _convert(store, table)
+            continue
         rows = _to_arrow(row, table.schema)
         try:
             staged = stage_insert(table, rows, _PROPERTIES, type_key="audit:recovery")
@@ -118,8 +130,40 @@ def read_audit(store: TableStore) -> list[AuditRow]:
         table = store.open_newest(RECOVERY_AUDIT_PATH)
     except TableNotFound:
         return []
-    rows = [_from_arrow(record) for record in table.scan().to_pylist()]
+    read = _from_original if _is_original(table) else _from_arrow
+    rows = [read(record) for record in table.scan().to_pylist()]
     return sorted(rows, key=lambda row: (row.finished_at_us, row.operation_id), reverse=True)
+
+
+def _is_original(table: PinnedTable) -> bool:
+    """Whether the audit was begun by the original implementation (ADR 36), in its own columns."""
+    return "recovery_kind" in table.schema.names
+
+
+def _convert(store: TableStore, table: PinnedTable) -> None:
+    """Bring an audit of the original into our columns; of two processes one does it."""
+    schema = _schema()
+    found = [_to_arrow(_from_original(r), schema) for r in table.scan().to_pylist()]
+    rows = pa.concat_tables([schema.empty_table(), *found])
+    with suppress(CommitRefused):
+        store.commit(stage_layout(table, (rows,), schema, _PROPERTIES))
+
+
+def _from_original(record: dict[str, Any]) -> AuditRow:
+    """A row of the original, which does not name the branch."""
+    action = _ORIGINAL_ACTIONS[record["recovery_kind"]]
+    outcomes = json.loads(record["per_table_outcomes_json"])
+    what = action.replace("_", " ")
+    return AuditRow(
+        record["operation_id"],
+        action,
+        record["sidecar_writer_kind"],
+        "unknown",
+        record["recovery_for_actor"],
+        record["graph_commit_id"],
+        int(record["created_at"].replace(tzinfo=UTC).timestamp() * 1_000_000),
+        {item["table_key"]: TableOutcome(what, item["to_version"]) for item in outcomes},
+    )
 
 
 def _keep_small(store: TableStore, table: PinnedTable) -> None:

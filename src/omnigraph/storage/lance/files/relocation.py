@@ -12,8 +12,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+
+from lance import LanceDataset
+from lance.dataset import Session
 
 from omnigraph.errors import Contention, CorruptData, GraphMoved, ObjectChanged, ObjectNotFound
 from omnigraph.storage.failpoints import hit
@@ -81,14 +84,39 @@ def relocate(objects: ObjectStore) -> int:
     return changed
 
 
-def _relocate(objects: ObjectStore, path: str, table: str) -> bool:
-    """Relocate one version; False when it is unchanged, or the branch was deleted."""
-    here = objects.location
+def rebased(
+    dataset: LanceDataset,
+    table: str,
+    here: Location,
+    session: Session,
+    options: Mapping[str, str] | None,
+) -> LanceDataset:
+    """The same version of a fork, opened with the base paths of this location. Writes nothing."""
+    manifest = dataset._ds.serialized_manifest()
+    move = _mover(table, here)
+    changed = b"".join(_moved(field, raw, move) for field, raw in members(manifest))
+    return LanceDataset(
+        dataset.uri,
+        int(dataset.version),
+        serialized_manifest=changed,
+        session=session,
+        storage_options=None if options is None else dict(options),
+    )
+
+
+def _mover(table: str, here: Location) -> Callable[[str], str]:
+    """Maps base paths of forks of ``table`` into the graph at ``here``."""
 
     def move(base: str) -> str:
         root, inside = split_base(base, table)
         return base if _is_same_location(root, here) else here.child(inside[1:]).uri
 
+    return move
+
+
+def _relocate(objects: ObjectStore, path: str, table: str) -> bool:
+    """Relocate one version; False when it is unchanged, or the branch was deleted."""
+    move = _mover(table, objects.location)
     for _ in range(ATTEMPTS_MAX):
         try:
             data, tag = objects.get_tagged(path)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from urllib.parse import unquote
 
 from omnigraph.storage.lance.files.fsync import VERSION_HINT
 from omnigraph.storage.lance.tables import PinnedTable, TableRef, TableStore
@@ -20,8 +21,11 @@ from omnigraph.storage.objects.store import ObjectInfo
 _ROOT = re.compile(
     r"(?P<path>__manifest|_graph_commit_recoveries\.lance|(?:nodes|edges)/[0-9a-f]{16})/(?P<rest>.+)"
 )
-_TREE = re.compile(r"tree/(?P<branch>[0-9A-Z]{26})/(?P<rest>.+)")
-_REF = re.compile(r"_refs/branches/(?P<branch>[0-9A-Z]{26})\.json")
+# Names of branches may have slashes in a graph that the original made (ADR 35).
+_TREE = re.compile(
+    r"tree/(?P<branch>.+)/(?P<rest>(?:_versions|_transactions|_deletions|_indices|data)/.+)"
+)
+_REF = re.compile(r"_refs/branches/(?P<branch>[^/]+)\.json")
 _VERSION = re.compile(r"_versions/(?P<number>\d{20})\.manifest")
 _NAMED = (
     (re.compile(r"data/([0-9a-f]+)(?:\.lance|/[0-9a-f]+\.blob)"), "data"),
@@ -74,7 +78,7 @@ def group_by_table(listed: Iterable[ObjectInfo]) -> tuple[Tables, list[ObjectInf
         if tree is not None:
             rest, branch = tree["rest"], tree["branch"]
         elif ref is not None:
-            branch = ref["branch"]
+            branch = unquote(ref["branch"])
         branches = tables.setdefault(root["path"], {})
         holdings = branches.setdefault(branch, BranchObjects(root["path"], branch))
         _sort(holdings, rest, info)
@@ -95,6 +99,16 @@ def _sort(holdings: BranchObjects, rest: str, info: ObjectInfo) -> None:
             holdings.files.setdefault(f"{kind}/{found[1]}", []).append(info)
             return
     holdings.foreign.append(info)
+
+
+def stored_versions(store: TableStore, ref: TableRef) -> set[int]:
+    """The versions of a physical branch that are in the store."""
+    folder = f"{ref.dataset_path}/_versions"
+    listed = (
+        _VERSION.fullmatch(f"_versions/{i.path.removeprefix(folder)[1:]}")
+        for i in store.objects.list(folder)
+    )
+    return {_VERSION_MAX - int(found["number"]) for found in listed if found is not None}
 
 
 def names_of(store: TableStore, ref: TableRef) -> set[str]:

@@ -163,6 +163,26 @@ def stage_replacement(
     )
 
 
+def stage_layout(
+    table: PinnedTable, parts: Sequence[pa.Table], schema: pa.Schema, properties: Mapping[str, str]
+) -> StagedWrite:
+    """Replace all rows and the schema. Each part becomes fragments with the columns that it has:
+    the leading ones of the schema."""
+    with translated(f"staging a new layout of {table.ref.path}"):
+        fragments = [
+            fragment
+            for part in parts
+            if part.num_rows
+            for fragment in write_fragments(
+                part, table.dataset, mode="overwrite", schema=part.schema
+            )
+        ]
+    operation = LanceOperation.Overwrite(schema, fragments)
+    transaction = Transaction(table.ref.version, operation, transaction_properties=dict(properties))
+    rows = sum(part.num_rows for part in parts)
+    return StagedWrite(table.ref, transaction, "overwrite", rows_after=rows)
+
+
 def stage_restore(
     table: PinnedTable, version: int, rows_after: int, properties: Mapping[str, str]
 ) -> StagedWrite:
