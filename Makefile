@@ -52,7 +52,7 @@ format: $(READY)  ## format the code
 
 crash: $(READY)  ## kill processes at every failpoint and check the promises (about an hour)
 	@$(BIN)/python -m pytest tests/crash/test_matrix.py -m crash & matrix=$$!; \
-	  $(BIN)/python -m pytest tests/crash tests/spark --ignore tests/crash/test_matrix.py -m crash; rest=$$?; \
+	  $(BIN)/python -m pytest tests/crash tests/spark tests/maintenance/original --ignore tests/crash/test_matrix.py -m crash; rest=$$?; \
 	  wait $$matrix && exit $$rest
 	@OMNIGRAPH_TEST_STRESS_SECONDS=600 $(BIN)/python -m pytest tests/threads/test_stress.py
 	@OMNIGRAPH_TEST_INTERRUPTS=1000 $(BIN)/python -m pytest tests/crash/test_interrupts.py
