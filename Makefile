@@ -74,7 +74,7 @@ models: $(READY)  ## random histories, evolutions and loads against models, in f
 	@OMNIGRAPH_TEST_SPARK_LOADS=200 $(BIN)/python -m pytest tests/spark/test_load_on_spark.py
 
 stress: $(READY)  ## batches, conditions, awkward names, API fuzz, deletions and algorithms, in full numbers (about 2 hours)
-	@OMNIGRAPH_TEST_BATCHES=10000 OMNIGRAPH_TEST_PREDICATES=3000 OMNIGRAPH_TEST_DELETIONS=0 $(BIN)/python -m pytest -n 2 \
+	@OMNIGRAPH_TEST_BATCHES=10000 OMNIGRAPH_TEST_PREDICATES=3000 OMNIGRAPH_TEST_EXPRESSIONS=20000 OMNIGRAPH_TEST_DELETIONS=0 $(BIN)/python -m pytest -n 2 \
 	  tests/mutation/test_batch_model.py tests/predicates tests/threads/test_concurrent_deletion.py
 	@OMNIGRAPH_TEST_FUZZ_CALLS=50000 $(BIN)/python -m pytest -n 2 tests/fuzz
 	@OMNIGRAPH_TEST_AWKWARD=full OMNIGRAPH_TEST_ANALYTICS_NODES=200000 $(BIN)/python -m pytest -n 2 \

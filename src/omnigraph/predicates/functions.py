@@ -13,6 +13,15 @@ import pyarrow.compute as pc
 from omnigraph.errors import CalculationFailed
 from omnigraph.lang.query.typed_expressions import FunctionCall
 from omnigraph.model.calendar import DAY_MS, parse_date, parse_instant
+from omnigraph.predicates.calendar import (
+    MONTHS,
+    PARTS,
+    UNITS,
+    added,
+    difference,
+    part_of,
+    truncated,
+)
 from omnigraph.predicates.compare import Operand, compare
 from omnigraph.predicates.values import Literal, StringDictionary, Values, column_values, repeated
 
@@ -21,19 +30,6 @@ Arguments: TypeAlias = Sequence[Operand]
 I64_LIMIT: Final = 2.0**63
 _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,20}\s*")
 _FLOAT: Final = re.compile(r"\s*[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?\s*")
-_PARTS: Final = {
-    "year": pc.year,
-    "quarter": pc.quarter,
-    "month": pc.month,
-    "week": pc.iso_week,
-    "day": pc.day,
-    "day_of_year": pc.day_of_year,
-    "hour": pc.hour,
-    "minute": pc.minute,
-    "second": pc.second,
-}
-_YEARS: Final = (-62_135_596_800_000, 253_402_300_799_999)
-"""The years 1 to 9999 in milliseconds: Arrow's calendar is wrong far outside."""
 
 
 def call_function(call: FunctionCall, arguments: Arguments, rows: int) -> Values:
@@ -293,22 +289,38 @@ def _time(call: FunctionCall, parse: Callable[[str], int | None], text: str | No
 
 
 def _date_part(call: FunctionCall, columns: Sequence[pa.Array], arguments: Arguments) -> pa.Array:
-    column, part = columns[0], _literal(arguments, 1)
-    if part is None:
-        return pa.nulls(len(column), pa.int64())
-    if part not in _PARTS and part != "day_of_week":
-        raise _failed(call, f'"{part[:40]}" is not one of {", ".join((*_PARTS, "day_of_week"))}')
-    if pa.types.is_date32(column.type):
-        column = pc.multiply_checked(column.view(pa.int32()).cast(pa.int64()), DAY_MS)
-    else:
-        column = column.view(pa.int64())
-    known = column.drop_null().to_numpy(zero_copy_only=False)
-    if not ((known >= _YEARS[0]) & (known <= _YEARS[1])).all():
-        raise _failed(call, "a time lies outside the years 1 to 9999")
-    times = column.view(pa.timestamp("ms"))
-    if part == "day_of_week":
-        return pc.day_of_week(times, count_from_zero=False)
-    return _PARTS[part](times)
+    part = _unit(call, arguments, 1, PARTS)
+    return pa.nulls(len(columns[0]), pa.int64()) if part is None else part_of(part, columns[0])
+
+
+def _date_trunc(call: FunctionCall, columns: Sequence[pa.Array], arguments: Arguments) -> pa.Array:
+    unit = _unit(call, arguments, 1, (*MONTHS, *UNITS))
+    column = columns[0]
+    return pa.nulls(len(column), column.type) if unit is None else truncated(unit, column)
+
+
+def _add(call: FunctionCall, columns: Sequence[pa.Array], arguments: Arguments) -> pa.Array:
+    unit = _unit(call, arguments, 2, (*MONTHS, *UNITS))
+    column, amounts, _ = columns
+    return pa.nulls(len(column), column.type) if unit is None else added(unit, column, amounts)
+
+
+def _between(call: FunctionCall, columns: Sequence[pa.Array], arguments: Arguments) -> pa.Array:
+    unit = _unit(call, arguments, 2, (*MONTHS, *UNITS))
+    start, end, _ = columns
+    return pa.nulls(len(start), pa.int64()) if unit is None else difference(unit, start, end)
+
+
+def _unit(call: FunctionCall, arguments: Arguments, place: int, known: Sequence[str]) -> str | None:
+    """A unit of time, which a Date must be able to hold; None for null."""
+    unit = _literal(arguments, place)
+    if unit is None:
+        return None
+    is_date = call.function in ("add", "date_trunc") and call.type.scalar.family == "date"
+    usable = [name for name in known if not is_date or name not in ("hour", "minute", "second")]
+    if unit not in usable:
+        raise _failed(call, f'"{unit[:40]}" is not one of {", ".join(usable)}')
+    return str(unit)
 
 
 # Lists
@@ -359,6 +371,9 @@ _FUNCTIONS: Final[
     "to_date": _to_date,
     "to_datetime": _to_datetime,
     "date_part": _date_part,
+    "date_trunc": _date_trunc,
+    "add": _add,
+    "between": _between,
     "size": _size,
     "item": _item,
 }

@@ -197,6 +197,27 @@ _ALL: Final = (
         " `hour`, `minute` or `second`.",
         can_fail=True,
     ),
+    _scalar_function(
+        "date_trunc",
+        "time:time unit:text",
+        "the argument's",
+        "The start of its `year`, `quarter`, `month`, `week`, `day`, `hour`, `minute` or `second`.",
+        can_fail=True,
+    ),
+    _scalar_function(
+        "add",
+        "time:time amount:whole unit:text",
+        "the argument's",
+        "The time so many units later; a day that a month does not have is its last.",
+        can_fail=True,
+    ),
+    _scalar_function(
+        "between",
+        "start:time end:time unit:text",
+        "I64",
+        "How many whole units lie between two Dates, or two DateTimes.",
+        can_fail=True,
+    ),
     _scalar_function("to_string", "value:single", "String", "The value as text."),
     _scalar_function(
         "to_int",

@@ -46,7 +46,14 @@ _CASTS: Final = {
     "to_datetime": ("string", "date", "datetime"),
 }
 """What can be cast. Everything has a text."""
-_KNOWN_BEFORE: Final = {"matches": 1, "round": 1, "date_part": 1}
+_KNOWN_BEFORE: Final = {
+    "matches": 1,
+    "round": 1,
+    "date_part": 1,
+    "date_trunc": 1,
+    "add": 2,
+    "between": 2,
+}
 """Arguments that must be known before anything is read."""
 
 
@@ -83,6 +90,12 @@ def check_call(
             remedy="Write the value, or declare a parameter.",
         )
         return None
+    if function.name == "between":
+        together = unified(typed[:2])
+        if together is None:
+            _refuse_different(context, function.name, typed[:2], call.span)
+            return None
+        typed = [*together[0], typed[2]]
     first = typed[0].type
     assert isinstance(first, PropertyType)
     return FunctionCall(function.name, tuple(typed), _result(function, first, typed))
