@@ -158,8 +158,9 @@ def test_every_type_is_found_and_every_edge_is_followed(still: Graph) -> None:
     for name in edge_names():
         edge, word = accepted.edges[name], name[0].lower() + name[1:]
         pairs = {(r["from"], r["to"]) for r in RECORDS if r.get("edge") == name}
-        for step in (word, f"{word.lower()}{{1,2}}", f"$e:{word}"):
-            if FULL or step == word or name in edge_names()[:4]:
+        plain = f'"{word}"' if word in ("in", "and", "or") else word
+        for step in (plain, f"{word.lower()}{{1,2}}", f"$e:{word}"):
+            if FULL or step == plain or name in edge_names()[:4]:
                 text = f"""query q() {{
                   match {{
                     $x: {edge.source}

@@ -65,8 +65,8 @@ def test_a_condition_its_negation_and_its_null_test_partition_the_rows(held: Hel
             ):
                 expected = sorted(key for key, value in values.items() if value is truth)
                 assert _found(held, tested) == expected, (tested, condition)
-        except CalculationFailed as problem:  # a column that does not fail cannot fail here
-            raise AssertionError(condition) from problem
+        except CalculationFailed:  # of several parts that can fail, another comes first here
+            failed += 1
     assert refused <= REFUSED_MAX * DRAWN, refused
     assert failed <= REFUSED_MAX * DRAWN, failed
 

@@ -72,6 +72,9 @@ def check_expression(
                 return _boolean_in_mutation(context, scope.fields, expression)
             return constant(context, expression)
         case ast.NullLiteral():
+            if scope.fields is not None and "null" in scope.fields:
+                _refuse_literal(context, "null", expression.span)
+                return None
             return NullValue(TRUTH)
         case ast.ListLiteral():
             return _list(context, scope, expression, place)
@@ -101,13 +104,17 @@ def _boolean_in_mutation(
     word = "true" if literal.value else "false"
     if word not in fields:
         return constant(context, literal)
+    _refuse_literal(context, word, literal.span)
+    return None
+
+
+def _refuse_literal(context: Context, word: str, span: Span) -> None:
     context.report(
         "T68",
         f"`{word}` is a literal, and the type has a property of this name",
-        literal.span,
+        span,
         remedy="Rename the property with `@rename_from`, or compare another one.",
     )
-    return None
 
 
 def check_condition(

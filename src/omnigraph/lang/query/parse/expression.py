@@ -164,7 +164,7 @@ class ExpressionParser(TokenStream):
 
     def _prefix(self, lowest: int) -> ast.Expression:
         token = self.current
-        if token.kind == NAME and token.text == "not" and lowest <= _NOT:
+        if token.kind == NAME and token.text == "not" and lowest <= _NOT and not self._named_not():
             self.advance()
             self.enter()
             operand = self._climb(_NOT)
@@ -173,6 +173,10 @@ class ExpressionParser(TokenStream):
         if token.kind == "-":
             return self._minus()
         return self._operand()
+
+    def _named_not(self) -> bool:
+        """Whether ``not`` stands before a comparison: in a mutation, a property of this name."""
+        return self.bare_names_are_properties and self.peek().kind in COMPARISONS
 
     def _minus(self) -> ast.Expression:
         start = self.advance()
@@ -213,7 +217,7 @@ class ExpressionParser(TokenStream):
         if token.text == "null":
             self.advance()
             return ast.NullLiteral(token.span)
-        if token.text in RESERVED:
+        if token.text in RESERVED and not self._is_property_word(token):
             self._refuse_reserved(token)
         if following == "(":
             return self._date() if token.text in LITERAL_WORDS else self._call()
@@ -223,6 +227,10 @@ class ExpressionParser(TokenStream):
         if self.bare_names_are_properties:
             return ast.FieldReference(token.text, token.span)
         return ast.AliasReference(token.text, token.span)
+
+    def _is_property_word(self, token: Token) -> bool:
+        """Whether an infix word stands where an operand must: in a mutation, a property."""
+        return self.bare_names_are_properties and (token.text in _LEVELS or self._named_not())
 
     def _refuse_reserved(self, token: Token) -> NoReturn:
         self.fail(
