@@ -34,7 +34,7 @@ from omnigraph.snapshots.export import BATCH_ROWS, encode_rows
 NODES: Final = 200_000
 EDGES: Final = 2_000_000
 RANDOM_EDGES: Final = 300_000
-REPETITIONS: Final = 5
+REPETITIONS: Final = 3
 WARM_UP: Final = "one load, export and DuckDB run of the same file"
 DATA: Final = "200k people and 2M follows as NDJSON (163 MB); 300k follows with random ids"
 BARS: Final = {
