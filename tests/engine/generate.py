@@ -25,6 +25,9 @@ LISTS = {"ls": "[String]?", "li": "[I32]?"}
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 NUMERIC = ("i", "j", "u", "w", "f", "g")
 WORDS = ("copper", "kettle", "kettles", "iron", "the", "wire", "glass", "coper", "a%b", "ÄÖ", "")
+CYCLIC_SHARE = 0.35
+"""Of the queries; some of them turn out to have no cycle."""
+CYCLES_TRIED = 20
 PARAMETER_TYPES = {
     **{name: kind.rstrip("?") for name, kind in SCALARS.items()},
     "e": "String",
@@ -131,8 +134,10 @@ class QueryMaker:
     def make(self) -> tuple[str, list[str], str, dict[str, Any]]:
         """Head, clauses (in any order), tail, and parameter values."""
         scope: dict[str, tuple[str, bool]] = {}
-        self.clauses = self._block(scope, depth=0)
-        tail = self._tail(scope)
+        is_cyclic = self.rng.random() < CYCLIC_SHARE
+        self.clauses = (is_cyclic and self._cycle(scope)) or self._block(scope, depth=0)
+        counted = is_cyclic and self.rng.random() < 0.5
+        tail = f"return {{ count(${next(iter(scope))}) as n }}" if counted else self._tail(scope)
         head = ", ".join(f"${name}: {kind}" for name, kind in self.declared.items())
         return head, self.clauses, tail, self.params
 
@@ -156,6 +161,74 @@ class QueryMaker:
             inner = " ".join(self._block(dict(scope), depth + 1))
             clauses.append(f"not {{ {inner} }}")
         return clauses
+
+    def _cycle(self, scope: dict[str, tuple[str, bool]]) -> list[str]:
+        """Edges that close a cycle, with conditions that its nodes differ or are not connected;
+        nothing if no cycle was found.
+        """
+        rng = self.rng
+        for _ in range(CYCLES_TRIED):
+            closed = self._closed_walk(rng.randint(2, 4))
+            if closed is not None:
+                break
+        else:
+            return []
+        kinds, edges = closed
+        names = [self._new("n") for _ in kinds]
+        scope.update((name, (kind, True)) for name, kind in zip(names, kinds, strict=True))
+        clauses = [
+            self._cycle_edge(scope, edge, names[at], names[(at + 1) % len(names)], forward)
+            for at, (edge, forward) in enumerate(edges)
+        ]
+        first, second = rng.sample(names, 2)
+        if rng.random() < 0.5 and scope[first] == scope[second]:
+            clauses.append(f"${first}.k != ${second}.k")
+        if rng.random() < 0.4:
+            edge, (source, target, _) = rng.choice(list(self.shape.edges.items()))
+            ends = [[n for n in names if scope[n][0] == kind] for kind in (source, target)]
+            if all(ends):
+                left, right = (rng.choice(one) for one in ends)
+                clauses.append(f"not {{ ${left} {edge[0].lower()}{edge[1:]} ${right} }}")
+        if rng.random() < 0.4:
+            clauses.append(self._traversal(scope, len(names) + 1))
+        if rng.random() < 0.3:
+            clauses.append(self._filter(scope))
+        return clauses
+
+    def _closed_walk(self, length: int) -> tuple[list[str], list[tuple[str, bool]]] | None:
+        """The types of nodes around a cycle, and the edge from each to the next with its way."""
+        steps = [
+            (name, start, end, forward)
+            for name, (source, target, _) in self.shape.edges.items()
+            for start, end, forward in ((source, target, True), (target, source, False))
+        ]
+        kinds, edges = [self.rng.choice(steps)[1]], []
+        for at in range(length):
+            ends = {kinds[0]} if at == length - 1 else {end for _, _, end, _ in steps}
+            open_ = [step for step in steps if step[1] == kinds[-1] and step[2] in ends]
+            if not open_:
+                return None
+            name, _, end, forward = self.rng.choice(open_)
+            edges.append((name, forward))
+            kinds.append(end)
+        return kinds[:-1], edges
+
+    def _cycle_edge(
+        self, scope: dict[str, tuple[str, bool]], name: str, left: str, right: str, forward: bool
+    ) -> str:
+        source, target, _ = self.shape.edges[name]
+        edge, variable = name[0].lower() + name[1:], ""
+        if self.rng.random() < 0.15:
+            variable = self._new("e")
+            scope[variable] = (name, False)
+            variable = f"${variable}:"
+        elif self.rng.random() < 0.1:
+            edge += "{1,2}"
+        if source == target and self.rng.random() < 0.4:
+            low = edge.index("{") if "{" in edge else len(edge)
+            edge = f"<{edge[:low]}>{edge[low:]}"
+        left, right = (left, right) if forward else (right, left)
+        return f"${left} {variable}{edge} ${right}"
 
     def _binding(self, scope: dict[str, tuple[str, bool]]) -> str:
         kind = self.rng.choice(list(self.shape.nodes))

@@ -12,7 +12,17 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.engine.engine import Reader
-from omnigraph.engine.exec import blockwise_aggregate, evaluator, match_frame, scan, sort
+from omnigraph.engine.exec import (
+    blockwise_aggregate,
+    evaluator,
+    expand,
+    intersect,
+    match,
+    match_frame,
+    scan,
+    sort,
+)
+from omnigraph.engine.tables import edge_set, probe
 from omnigraph.predicates import chunked, values
 from tests.graphs import repository
 
@@ -51,6 +61,17 @@ def reader_of(where: Path, schema: str, data: Mapping[str, list[dict[str, Any]]]
     graph = omnigraph.init(where, schema)
     graph.load(data, mode="append")
     return Reader(repository(graph))
+
+
+def use_large_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Join small graphs like large ones: hashed edge sets, few candidates at once, joined
+    directions, and rows that are merged wherever they may be equal.
+    """
+    monkeypatch.setattr(edge_set, "PAIRS_MAX", 0)
+    monkeypatch.setattr(intersect, "CANDIDATES", 2)
+    monkeypatch.setattr(expand, "JOINED_NODES_MIN", 0)
+    monkeypatch.setattr(match, "COLLAPSE_ROWS_MIN", 2)
+    monkeypatch.setattr(probe, "PROBE_ROWS_MAX", 1)  # look-ups and collapsed rows differ in order
 
 
 def use_small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:

@@ -14,7 +14,7 @@ from omnigraph.engine.cache.memory_cache import MemoryCache
 from omnigraph.engine.engine import Reader
 from omnigraph.engine.tables import loaded
 from omnigraph.engine.tables.access import SnapshotTables
-from omnigraph.engine.tables.loaded import CachedEdges
+from omnigraph.engine.tables.loaded_edges import CachedEdges
 from tests.support.internals import repository_of
 
 SCHEMA = """

@@ -12,7 +12,7 @@ from omnigraph import Graph
 from omnigraph.engine.cache.disk_store import ArrayStore, configured_store
 from omnigraph.engine.cache.memory_cache import MemoryCache
 from omnigraph.engine.engine import Reader
-from omnigraph.engine.tables import loaded
+from omnigraph.engine.tables import loaded_edges
 from omnigraph.settings import Settings
 from omnigraph.spark.session.java import cache_directories
 from tests.engine.graphs import load_graph
@@ -76,7 +76,7 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
-    monkeypatch.setattr(loaded, "EDGES_STORED_MIN", 1)
+    monkeypatch.setattr(loaded_edges, "EDGES_STORED_MIN", 1)
     return load_graph(tmp_path / "g", "lnk")
 
 

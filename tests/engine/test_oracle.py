@@ -26,7 +26,7 @@ from omnigraph.lang.query.plan.logical import ReadPlan
 from omnigraph.lang.syntax import SourceError
 from omnigraph.predicates import values
 from tests.engine.generate import Shape, random_query, random_records, random_shape
-from tests.engine.graphs import make_graph, use_small_blocks
+from tests.engine.graphs import make_graph, use_large_joins, use_small_blocks
 from tests.engine.oracle import Model, Oracle, same_rows
 from tests.engine.sql_oracle import NotRelational, SqlOracle, close_rows, sql_database
 from tests.support.internals import repository_of
@@ -36,6 +36,7 @@ SEED = int(os.environ.get("OMNIGRAPH_ORACLE_SEED", "1"))
 GRAPHS = max(1, QUERIES // 50)
 TWIN = "twin"
 RELATIONAL_MIN = 0.05  # of the queries on any graph have to be within what SQL can say
+CYCLIC_MIN = 0.2  # of the queries on a graph have to close a cycle; on most graphs more do
 REJECTED_MAX = 0.2  # of the generated queries may fail to type-check, or the generator is useless
 
 
@@ -90,15 +91,33 @@ def test_the_engine_agrees_with_brute_force_and_with_sql(
         use_small_blocks(monkeypatch, rows=1)  # small frames take the ways of large ones
         monkeypatch.setattr(evaluator, "WHOLE_ROWS", 1)
     model, database = _model(graph), sql_database(_tables(graph))
-    done, tried, relational = 0, 0, 0
+    if number % 3 == 2:
+        use_large_joins(monkeypatch)
+    done, tried, relational, cyclic = 0, 0, 0, 0
     while done < QUERIES // GRAPHS:
         tried += 1
         plan = _compare(graph, model, shape, Random(f"{SEED}/{number}/{tried}"))
         if plan is not None:
             done += 1
             relational += _compare_with_sql(graph, database, *plan)
+            cyclic += _is_cyclic(plan[1])
     assert tried - done <= REJECTED_MAX * tried
     assert relational >= RELATIONAL_MIN * done
+    assert cyclic >= CYCLIC_MIN * done
+
+
+def _is_cyclic(plan: ReadPlan) -> bool:
+    """Whether the edges of a pattern are more than a forest needs."""
+    part = {item.name: item.name for item in plan.pattern.variables}
+
+    def root(name: str) -> str:
+        return name if part[name] == name else root(part[name])
+
+    for expand in plan.pattern.expands:
+        if root(expand.source) == root(expand.target):
+            return True
+        part[root(expand.source)] = root(expand.target)
+    return False
 
 
 def _compare(

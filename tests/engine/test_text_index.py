@@ -14,7 +14,7 @@ from omnigraph.engine.cache.disk_store import ArrayStore
 from omnigraph.engine.cache.memory_cache import MemoryCache
 from omnigraph.engine.engine import Reader
 from omnigraph.engine.search import load_text_index, postings, text_index
-from omnigraph.engine.tables import loaded
+from omnigraph.engine.tables import loaded_edges
 from omnigraph.engine.tables.loaded import CachedTable
 from omnigraph.storage.lance.errors import TableNotFound
 from tests.graphs import repository
@@ -190,7 +190,7 @@ def test_another_reader_of_a_purged_state_does_not_mix_texts_up(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reopened: bool
 ) -> None:
     monkeypatch.setattr(load_text_index, "TEXTS_STORED_MIN", 1)
-    monkeypatch.setattr(loaded, "EDGES_STORED_MIN", 1)
+    monkeypatch.setattr(loaded_edges, "EDGES_STORED_MIN", 1)
     store = ArrayStore(tmp_path / "elsewhere", BYTES_MAX)
     commit = graph.snapshot().commit_id
     other = Reader(repository(omnigraph.open(graph.uri)), cache=MemoryCache(1 << 26), store=store)

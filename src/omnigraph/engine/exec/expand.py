@@ -16,12 +16,15 @@ import numpy as np
 
 from omnigraph.engine.exec import integer_sets as sets
 from omnigraph.engine.limits import Guard
-from omnigraph.engine.tables.adjacency import Hits, Reached
+from omnigraph.engine.tables.adjacency import Adjacency, Hits, Reached
 from omnigraph.engine.tables.loaded import Direction
+from omnigraph.engine.tables.loaded_edges import CachedEdges
 from omnigraph.engine.tables.probe import EdgeTable
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints
 
+JOINED_NODES_MIN: Final = 1_000
+"""Both directions of an edge type are joined into one adjacency for this many nodes."""
 _SHIFT: Final = 32
 _NODE: Final = (1 << _SHIFT) - 1
 
@@ -57,10 +60,25 @@ class Walk:
         order = chunked.order((origin, self.positions(node), self.edge_positions(edge)))
         return Hits(*(chunked.take(column, order) for column in (origin, node, edge)))
 
+    def adjacency(self, nodes_count: int) -> Adjacency | None:
+        """The distinct neighbours of all nodes, where that is in memory or worth to be made for
+        this many nodes.
+        """
+        if not isinstance(self.edges, CachedEdges):
+            return None
+        if not self.undirected:
+            return self.edges.adjacency(self.direction, distinct=True)
+        if nodes_count < JOINED_NODES_MIN and not self.edges.has_joined_adjacency:
+            return None
+        return self.edges.joined_adjacency()
+
     def neighbours(self, nodes: Ints) -> Reached:
         """Every neighbour of each node once."""
         if not self.undirected:
             return self.edges.neighbours(self.direction, nodes)
+        joined = self.adjacency(len(nodes))
+        if joined is not None:
+            return joined.neighbours(nodes)
         hits = [self.edges.neighbours(way, nodes) for way in self._directions]
         origin = chunked.concatenate([hit.origin for hit in hits])
         node = chunked.concatenate([hit.node for hit in hits])

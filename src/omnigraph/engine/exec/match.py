@@ -16,17 +16,20 @@ import numpy as np
 from omnigraph.engine.exec import integer_sets as sets
 from omnigraph.engine.exec.evaluator import Evaluator
 from omnigraph.engine.exec.expand import Walk
+from omnigraph.engine.exec.intersect import Intersection, Side, side_of
 from omnigraph.engine.exec.match_frame import ORIGIN, START, MatchFrame, group_rows
 from omnigraph.engine.exec.profile import Profile
 from omnigraph.engine.exec.scan import scan_nodes
 from omnigraph.engine.limits import Guard
-from omnigraph.engine.plan.join_order import StepOrder
+from omnigraph.engine.plan.join_order import PlannedStep, StepOrder
+from omnigraph.engine.plan.pattern_shapes import open_edge_start
 from omnigraph.engine.tables.adjacency import Adjacency, Reached
 from omnigraph.engine.tables.loaded import Direction
+from omnigraph.engine.tables.loaded_edges import CachedEdges
 from omnigraph.engine.tables.probe import EdgeTable, EntityTable, NodeTable
 from omnigraph.errors import ResourceLimit
 from omnigraph.lang.query.plan.logical import AntiJoin, Expand, Pattern, PatternVariable
-from omnigraph.lang.query.plan.steps import Connected, Follow, Scan, Step, Where, Without
+from omnigraph.lang.query.plan.steps import Connected, Follow, Intersect, Scan, Step, Where, Without
 from omnigraph.lang.query.typed_expressions import EntityType
 from omnigraph.predicates import chunked
 from omnigraph.predicates.values import Ints, Mask
@@ -73,14 +76,16 @@ class PatternMatcher:
         The evaluator must have the tables of the pattern's variables.
         """
         frame = start
-        for step, live in self.tables.step_order(pattern, start.columns, self.restricted, needed):
+        for planned in self.tables.step_order(
+            pattern, start.columns, self.restricted, needed
+        ).steps:
             self.guard.check()
             if self.profile.enabled:
-                with self.profile.step(step, frame, self._access) as done:
-                    frame = self._run(step, frame, live)
+                with self.profile.step(planned.step, frame, self._access) as done:
+                    frame = self._run(planned, frame)
                     done(frame)
             else:
-                frame = self._run(step, frame, live)
+                frame = self._run(planned, frame)
         return frame
 
     def _with_tables_of(self, pattern: Pattern) -> PatternMatcher:
@@ -98,11 +103,14 @@ class PatternMatcher:
     def _table(self, kind: EntityType) -> EntityTable:
         return self.tables.nodes(kind.name) if kind.kind == "node" else self.tables.edges(kind.name)
 
-    def _run(self, step: Step, frame: MatchFrame, live: frozenset[str]) -> MatchFrame:
-        found = self._found(step, frame, live)
+    def _run(self, planned: PlannedStep, frame: MatchFrame) -> MatchFrame:
+        live = planned.live
+        found = self._found(planned.step, frame, live)
         kept = found.only(live)
-        if kept.rows >= COLLAPSE_ROWS_MIN and (
-            kept is not found or not live.issuperset(frame.columns)
+        if (
+            planned.collapses
+            and kept.rows >= COLLAPSE_ROWS_MIN
+            and (kept is not found or not live.issuperset(frame.columns))
         ):
             kept = kept.collapse()
             if self.only_existence:
@@ -117,6 +125,8 @@ class PatternMatcher:
                 return self._follow(step, frame, live)
             case Connected():
                 return self._connected(step, frame)
+            case Intersect():
+                return self._intersect(step, frame, live)
             case Where():
                 return frame.keep(self.evaluator.truth(step.condition, frame))
             case Without():
@@ -129,6 +139,8 @@ class PatternMatcher:
                 return self.tables.nodes(step.variable.type.name).access_path
             case Follow() | Connected():
                 return self.tables.edges(step.expand.edge.name).access_path
+            case Intersect():
+                return self.tables.edges(step.expands[0].edge.name).access_path
             case _:
                 return ""
 
@@ -214,22 +226,36 @@ class PatternMatcher:
             step.found.name not in live
             and (step.edge is None or step.edge.name not in live)
             and step.expand.max_hops == 1
-            and not step.expand.undirected
+            and (not step.expand.undirected or self._is_joined(step))
         )
+
+    def _is_joined(self, step: Follow) -> bool:
+        """Whether the neighbours in both directions can be counted in one adjacency."""
+        cached = isinstance(self.tables.edges(step.expand.edge.name), CachedEdges)
+        return cached and step.edge is None
 
     def _counts(self, step: Follow, walk: Walk, known: Ints) -> Ints:
         """The number of matching neighbours of each known node."""
         edges, way = walk.edges, walk.direction
         distinct = step.edge is None
         tested = [item for item in (step.found, step.edge) if item is not None]
+        adjacency: Adjacency | None
+        if walk.undirected:
+            assert isinstance(edges, CachedEdges)
+            adjacency = edges.joined_adjacency()
+        else:
+            adjacency = None
         if not any(item.predicates or item.name in self.restricted for item in tested):
+            if adjacency is not None:
+                return adjacency.degrees(known)
             return edges.count(way, known, distinct=distinct)
-        adjacency = edges.adjacency(way, distinct=distinct)
+        if adjacency is None:
+            adjacency = edges.adjacency(way, distinct=distinct)
         if adjacency is not None and 2 * adjacency.degrees(known).sum() > len(adjacency.nodes):
             mask = self._accepted(step, adjacency.nodes, adjacency.edges)
             return adjacency.counts_of(known, mask)
         if distinct:
-            origin, node = edges.neighbours(way, known)
+            origin, node = walk.neighbours(known)
             mask = self._accepted(step, node)
         else:
             origin, node, edge = edges.edges_of(way, known)
@@ -290,15 +316,32 @@ class PatternMatcher:
         origin, edge = chunked.compress(fits, origin, edge)
         return frame.take(origin).bind(step.edge.name, edge)
 
+    def _intersect(self, step: Intersect, frame: MatchFrame, live: frozenset[str]) -> MatchFrame:
+        found = step.found
+        intersection = Intersection(
+            [self._side(item, step, frame) for item in step.expands],
+            [self._side(item, step, frame) for item in step.absent],
+            [frame.columns[name] for name in step.different],
+            rows=frame.rows,
+        )
+        if found.name not in live and not found.predicates:
+            return frame.multiply(intersection.counts())
+        reached = intersection.nodes(self.guard.allow_frame)
+        mask = self._accepts(found, reached.node)
+        if mask is not None:
+            reached = Reached(*chunked.compress(mask, *reached))
+        return frame.only(live).take(reached.origin).bind(found.name, reached.node)
+
+    def _side(self, expand: Expand, step: Intersect, frame: MatchFrame) -> Side:
+        forward = step.found.name == expand.target
+        known = frame.columns[expand.source if forward else expand.target]
+        return side_of(self.tables.walk(expand, "out" if forward else "in"), known)
+
     def _pairs(self, walk: Walk, expand: Expand, source: Ints, target: Ints) -> Mask:
         """Which sources reach their targets."""
         edges = walk.edges
-        if expand.max_hops == 1:
-            ways: tuple[Direction, ...] = ("out", "in") if expand.undirected else ("out",)
-            loaded = [edges.adjacency(way) for way in ways]
-            found = [item.connected(source, target) for item in loaded if item is not None]
-            if found:
-                return np.asarray(np.logical_or.reduce(found))
+        if expand.max_hops == 1 and isinstance(edges, CachedEdges):
+            return edges.connected(source, target, joined=expand.undirected)
         starts, place = chunked.unique_codes(source)
         low, high = expand.min_hops, expand.max_hops
         reached = walk.reach(starts, low, high, self.guard, reverse=False)
@@ -309,6 +352,12 @@ class PatternMatcher:
 
     def _extended(self, anti_join: AntiJoin, frame: MatchFrame) -> Mask:
         """Which rows the pattern has a match for. Evaluated once per distinct binding."""
+        known = open_edge_start(anti_join.pattern)
+        if known is not None:
+            (expand,) = anti_join.pattern.expands
+            walk = self.tables.walk(expand, "out" if known == expand.source else "in")
+            counts = walk.edges.count(walk.direction, frame.columns[known], distinct=False)
+            return chunked.mapped(lambda part: part > 0, counts)
         shared = [frame.columns[name] for name in anti_join.outer]
         groups, first = group_rows(shared, frame.rows)
         columns = {

@@ -24,6 +24,8 @@ MATCHES_MAX = 2**62
 BLOCK_ROWS = 65_536
 """Larger frames are processed in blocks of this many rows where possible: intermediate arrays of a
 block stay in the processor's cache and their memory is reused."""
+DENSE_SHARE = 4
+"""Ordinals below this many times the rows are counted in an array of all of them."""
 HEAD_ROWS = 16
 """Rows per group that are searched first for the first row of every group."""
 HEAD_GROWTH = 8
@@ -126,10 +128,23 @@ class MatchFrame:
             return self
         return MatchFrame(self.rows, self.columns).take(chunked.repeat(self.weight))
 
+    def _collapse_column(self, name: str, column: Ints) -> MatchFrame:
+        """Merge equal rows of a single column; they come in the order of ordinals."""
+        weight = add_up(column, int(column.max()) + 1, self.weight)
+        found = chunked.nonzero(weight)
+        if len(found) == self.rows:
+            return self
+        weight = chunked.take(weight, found)
+        return MatchFrame(len(found), {name: found.astype(column.dtype)}, weight)
+
     def collapse(self) -> MatchFrame:
         """Merge equal rows; their weights are added up."""
         if self.rows < 2:
             return self
+        if len(self.columns) == 1:
+            ((name, column),) = self.columns.items()
+            if int(column.max()) <= DENSE_SHARE * self.rows:
+                return self._collapse_column(name, column)
         groups, first = group_rows(list(self.columns.values()), self.rows)
         if len(first) == self.rows:
             return self

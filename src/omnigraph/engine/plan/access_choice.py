@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from omnigraph.engine.exec.scan import has_lookup
 from omnigraph.engine.plan.join_order import Rows, order_steps
 from omnigraph.engine.tables.access import SnapshotTables, TypeUse
 from omnigraph.lang.query.plan.logical import Pattern, ReadPlan
@@ -100,12 +99,7 @@ def starts_at_lookup(plan: ReadPlan, tables: SnapshotTables) -> bool:
     """Whether every scan of a plan can use an index, so that the rest only follows edges."""
     if plan.ranking is not None:
         return False
-    course = tables.step_order(plan.pattern, (), ())
-    scans = [step for step, _ in course if isinstance(step, Scan)]
-    if not all(
-        has_lookup(tables.schema.nodes[item.variable.type.name], item.variable.predicates)
-        for item in scans
-    ):
+    if not tables.scans_by_lookup(plan.pattern):
         return False
     known = {item.name for item in plan.pattern.variables}
     return all(_only_follows(item.pattern, known, tables.rows) for item in plan.pattern.anti_joins)

@@ -8,10 +8,11 @@ never is.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Final
 
 from omnigraph.lang.query.plan.logical import Expand, Pattern, PatternVariable
-from omnigraph.lang.query.plan.steps import Connected, Follow, Scan, Step, Where, Without
+from omnigraph.lang.query.plan.steps import Connected, Follow, Intersect, Scan, Step, Where, Without
 from omnigraph.lang.query.typed_expressions import (
     Compare,
     EntityType,
@@ -24,8 +25,38 @@ from omnigraph.lang.query.typed_expressions import (
 )
 
 Rows = Callable[[EntityType], int]
-StepOrder: TypeAlias = tuple[tuple[Step, frozenset[str]], ...]
-"""The steps in order, each with its live variables: those that a later step still reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    step: Step
+    live: frozenset[str]
+    """The variables that a later step or the answer still reads."""
+    collapses: bool = True
+    """Whether rows may be equal when the variables that are not live are dropped."""
+    rows: float | None = None
+    """The estimated rows after the step, where the order was chosen by cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepOrder:
+    """The steps of a pattern in the order in which they are executed."""
+
+    steps: tuple[PlannedStep, ...]
+    starts: tuple[tuple[str, float], ...] = ()
+    """The estimated cost by start variable, the chosen one first, where the order was chosen by
+    cost: rows that are looked at."""
+
+    @classmethod
+    def of(cls, steps: Sequence[Step], needed: frozenset[str]) -> StepOrder:
+        """The steps, each with the variables that are live after it."""
+        found: list[PlannedStep] = []
+        wanted = needed
+        for step in reversed(steps):
+            found.append(PlannedStep(step, wanted))
+            wanted |= _looks_at(step)
+        return cls(tuple(reversed(found)))
+
 
 EQUAL_SHARE: Final = 0.01
 """Assumed selectivity of conditions, as shares of a type."""
@@ -91,22 +122,16 @@ def order_steps(
     return _JoinOrdering(pattern, known, rows, restricted, needed).run()
 
 
-def with_live_variables(steps: Sequence[Step], needed: frozenset[str]) -> StepOrder:
-    """The steps, each with the variables that are live after it."""
-    found: list[tuple[Step, frozenset[str]]] = []
-    wanted = needed
-    for step in reversed(steps):
-        found.append((step, wanted))
-        wanted |= _looks_at(step)
-    return tuple(reversed(found))
-
-
 def _looks_at(step: Step) -> frozenset[str]:
     match step:
         case Scan():
             return frozenset()
         case Follow() | Connected():
             return frozenset({step.expand.source, step.expand.target})
+        case Intersect():
+            ends = {end for item in step.expands for end in (item.source, item.target)}
+            absent = {end for item in step.absent for end in (item.source, item.target)}
+            return frozenset((ends | absent | set(step.different)) - {step.found.name})
         case Where():
             return variables(step.condition)
         case Without():

@@ -17,14 +17,16 @@ from omnigraph.engine.cache.identity_cache import IdentityCache
 from omnigraph.engine.cache.memory_cache import MemoryCache
 from omnigraph.engine.exec.expand import Walk
 from omnigraph.engine.exec.match_frame import ORIGIN
-from omnigraph.engine.plan.join_order import StepOrder, order_steps, with_live_variables
+from omnigraph.engine.exec.scan import has_lookup
+from omnigraph.engine.plan.cost_order import order_by_cost
+from omnigraph.engine.plan.join_order import StepOrder, order_steps
 from omnigraph.engine.tables.loaded import (
-    CachedEdges,
     CachedNodes,
     Direction,
     LatestVersions,
     StoreEntry,
 )
+from omnigraph.engine.tables.loaded_edges import CachedEdges
 from omnigraph.engine.tables.probe import (
     EdgeTable,
     EntityTable,
@@ -32,7 +34,9 @@ from omnigraph.engine.tables.probe import (
     ProbedEdges,
     ProbedNodes,
 )
+from omnigraph.engine.tables.statistics import GraphStatistics
 from omnigraph.lang.query.plan.logical import Expand, GroupBy, Pattern, ReadPlan
+from omnigraph.lang.query.plan.steps import Scan
 from omnigraph.lang.query.typed_expressions import (
     Bm25,
     EntityType,
@@ -136,6 +140,7 @@ class SnapshotTables:
         self._by_variable: IdentityCache[Mapping[str, CachedNodes | CachedEdges]] = IdentityCache()
         self._loaded: IdentityCache[int] = IdentityCache()
         self._walks: IdentityCache[Walk] = IdentityCache()
+        self._statistics = GraphStatistics(self)
 
     def rows(self, kind: EntityType) -> int:
         return self.snapshot.pin(kind.key).rows
@@ -229,10 +234,26 @@ class SnapshotTables:
         key = (frozenset(known), frozenset(restricted), frozenset(needed))
         found = self._step_orders.get(pattern, key)
         if found is None:
-            steps = order_steps(pattern, known, self.rows, restricted, needed)
-            found = with_live_variables(steps, key[2] | ({ORIGIN} & key[0]))
+            found = None if known or restricted else self._order_by_cost(pattern, key[2])
+            if found is None:
+                steps = order_steps(pattern, known, self.rows, restricted, needed)
+                found = StepOrder.of(steps, key[2] | ({ORIGIN} & key[0]))
             self._step_orders.put(pattern, found, key)
         return found
+
+    def _order_by_cost(self, pattern: Pattern, needed: frozenset[str]) -> StepOrder | None:
+        """The cheapest order of a pattern that reads whole types anyway; None for others."""
+        if len(pattern.expands) < 2 or self.scans_by_lookup(pattern):
+            return None
+        return order_by_cost(pattern, needed, self._statistics)
+
+    def scans_by_lookup(self, pattern: Pattern) -> bool:
+        """Whether every scan of a pattern can use an index, in the order by row counts."""
+        scans = [step for step in order_steps(pattern, (), self.rows) if isinstance(step, Scan)]
+        return all(
+            has_lookup(self.schema.nodes[item.variable.type.name], item.variable.predicates)
+            for item in scans
+        )
 
 
 def _walk(tables: SnapshotTables | ProbingTables, expand: Expand, direction: Direction) -> Walk:

@@ -1,14 +1,13 @@
 """Cached tables: all entities of a type at one version, by ordinal.
 
 The ordinal of an entity is the position of its row in the storage order of one table version.
-Columns, id look-ups and adjacency are loaded on first use into the memory cache of the process,
-under keys that contain the version.
+Columns and id look-ups are loaded on first use into the memory cache of the process, under keys
+that contain the version. ``loaded_edges`` adds adjacency.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
@@ -17,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.rows import TablePin
-from omnigraph.engine.cache.adjacency_update import AdjacencyChanges, EdgeArrays, updated_adjacency
 from omnigraph.engine.cache.disk_store import ArrayStore
-from omnigraph.engine.cache.memory_cache import WAIT_SECONDS, MemoryCache
+from omnigraph.engine.cache.memory_cache import MemoryCache
 from omnigraph.engine.cache.row_mapping import (
     UNCHANGED,
     RowMapping,
@@ -28,11 +26,9 @@ from omnigraph.engine.cache.row_mapping import (
     share_files,
 )
 from omnigraph.engine.exec.sort import dictionary_encoded
-from omnigraph.engine.tables.adjacency import Adjacency, Hits, Reached, build_adjacency
 from omnigraph.engine.tables.id_lookup import IdLookup
 from omnigraph.errors import OmnigraphError
-from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
-from omnigraph.model.checkpoint import checkpoint
+from omnigraph.lang.schema import EdgeType, NodeType
 from omnigraph.model.lru import LruCache
 from omnigraph.model.types import STRING, PropertyType
 from omnigraph.predicates import chunked
@@ -49,22 +45,8 @@ LOOKUP_ROWS: Final = 1 << 16
 """Ids that are added to a dictionary between two checkpoints."""
 LOOKUPS_MAX: Final = 1_000
 """More ids than this are resolved by one pass over the id column."""
-EDGES_STORED_MIN: Final = 100_000
-"""The adjacency of fewer edges is rebuilt faster than a file is read."""
 LATEST_VERSIONS_MAX: Final = 1_024
 """Derived structures whose latest version is tracked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """The ordinals of both ends of every edge; -1 for a node that does not exist."""
-
-    source: Ints
-    target: Ints
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.source.nbytes + self.target.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,137 +294,3 @@ class CachedNodes(CachedTable):
             return None
         fresh = read_fresh(self.open(), delta, ["id"])["id"].to_pylist()
         return known.after(delta, fresh)
-
-
-class CachedEdges(CachedTable):
-    """All edges of one type at one version, with the versions of both node types."""
-
-    access_path: ClassVar[str] = "adjacency"
-
-    def __init__(
-        self,
-        kind: EdgeType,
-        pin: TablePin,
-        key: str,
-        cache: MemoryCache,
-        open_table: Callable[[], PinnedTable],
-        latest: LatestVersions,
-        source: CachedNodes,
-        target: CachedNodes,
-        store_entry: Callable[[], StoreEntry] | None = None,
-    ) -> None:
-        super().__init__(kind, pin, key, cache, open_table, latest, store_entry)
-        self._source = source
-        self._target = target
-        links = f"{key}/{source.key}/{target.key}"
-        self._ends_key = f"{links}/ends"
-        self._adjacency_keys = {
-            (direction, distinct): f"{links}/{direction}/{distinct}"
-            for direction in ("out", "in")
-            for distinct in (False, True)
-        }
-
-    def edges_of(self, direction: Direction, nodes: Ints) -> Hits:
-        """The outgoing or incoming edges of nodes."""
-        return self.adjacency(direction).edges_of(nodes)
-
-    def neighbours(self, direction: Direction, nodes: Ints) -> Reached:
-        """The distinct neighbours of nodes in one direction."""
-        return self.adjacency(direction, distinct=True).neighbours(nodes)
-
-    def count(self, direction: Direction, nodes: Ints, *, distinct: bool) -> Ints:
-        """The degree of each of these nodes."""
-        return self.adjacency(direction, distinct=distinct).degrees(nodes)
-
-    def expansion_bound(self, nodes: int) -> int:
-        """An upper bound of the number of edges found from ``nodes`` nodes."""
-        return nodes * self.rows
-
-    def far_count(self, direction: Direction) -> int | None:
-        """The number of nodes at the far end, which bounds their ordinals."""
-        return self._target.rows if direction == "out" else self._source.rows
-
-    def prefetch(self, direction: Direction, id: str) -> None:
-        """Nothing: the adjacency is in memory."""
-
-    def finish_prefetch(self) -> None:
-        """Nothing: see ``prefetch``."""
-
-    def is_resident(self, columns: Iterable[str]) -> bool:
-        """Whether a query of these columns finds everything it needs in memory."""
-        return self.has_columns(columns) and (self.has_adjacency("out") or self.has_adjacency("in"))
-
-    def has_adjacency(self, direction: Direction) -> bool:
-        return self.cache.get(self._adjacency_keys[direction, False]) is not None
-
-    def adjacency(self, direction: Direction, *, distinct: bool = False) -> Adjacency:
-        key = self._adjacency_keys[direction, distinct]
-        found = self.cache.get(key)
-        if found is not None:
-            return cast(Adjacency, found)
-        if distinct:
-            return self.cache.get_or_make(key, self.adjacency(direction).distinct)
-        return self.cache.get_or_make(key, lambda: self._build(direction))
-
-    def _build(self, direction: Direction) -> Adjacency:
-        made = self._updated(direction)
-        if made is None:
-            made = self._read_or_build(direction)
-        self.latest.note(self, direction)
-        return made
-
-    def _read_or_build(self, direction: Direction) -> Adjacency:
-        if self.store_entry is None or self.rows < EDGES_STORED_MIN:
-            return self._make(direction)
-        store, name = self.store_entry()
-        name = f"{name}/{direction}"
-        found = store.read(name)
-        if found is not None:
-            return Adjacency(found["starts"], found["nodes"], found["edges"])
-        made = self._make(direction)
-        store.write(name, {"starts": made.starts, "nodes": made.nodes, "edges": made.edges})
-        return made
-
-    def _updated(self, direction: Direction) -> Adjacency | None:
-        """The adjacency of an earlier version, updated; None if there is none."""
-        earlier = self.latest.before(self.ref, direction)
-        if not isinstance(earlier, CachedEdges):
-            return None
-        known: Adjacency | None = self.cache.get(earlier._adjacency_keys[direction, False])
-        if known is None or len(known.nodes) < earlier.rows:
-            return None  # a dangling edge may get its node later
-        edges = self.delta(earlier, follow=False)
-        near = self._source.delta(earlier._source, follow=True)
-        far = self._target.delta(earlier._target, follow=True)
-        if edges is None or near is None or far is None:
-            return None
-        fresh = read_fresh(self.open(), edges, [SRC, DST])
-        ends = self._source.resolve(fresh[SRC]), self._target.resolve(fresh[DST])
-        added = EdgeArrays(*ends, edges.fresh)
-        count = self._source.rows
-        if direction == "in":
-            added = EdgeArrays(added.far, added.near, added.edge)
-            near, far, count = far, near, self._target.rows
-        return updated_adjacency(known, AdjacencyChanges(near, far, edges, added), count)
-
-    def _make(self, direction: Direction) -> Adjacency:
-        ends = self.cache.get_or_make(self._ends_key, self._find_ends)
-        if direction == "out":
-            return build_adjacency(ends.source, ends.target, self._source.rows)
-        return build_adjacency(ends.target, ends.source, self._target.rows)
-
-    def _find_ends(self) -> Ends:
-        if not self.rows:
-            none = np.array([], dtype=np.int32)
-            return Ends(none, none)
-        found = self.open().scan([SRC, DST])
-        workers = ThreadPoolExecutor(2)  # Arrow releases the interpreter lock
-        try:
-            source = workers.submit(self._source.resolve, found[SRC])
-            target = workers.submit(self._target.resolve, found[DST])
-            # An Arrow call cannot be interrupted; a cancelled query does not wait for it.
-            while wait((source, target), timeout=WAIT_SECONDS).not_done:
-                checkpoint()
-            return Ends(source.result(), target.result())
-        finally:
-            workers.shutdown(wait=False)

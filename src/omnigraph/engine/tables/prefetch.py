@@ -42,7 +42,7 @@ def _begin(
     evaluator: Evaluator,
 ) -> EdgeTable | None:
     """Start the prefetch; returns the table that is read, or None."""
-    match [step for step, _ in tables.step_order(pattern, (), (), needed)]:
+    match [item.step for item in tables.step_order(pattern, (), (), needed).steps]:
         case [
             Scan(variable=variable),
             Follow(expand=expand, found=found),

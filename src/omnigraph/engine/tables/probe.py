@@ -17,13 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.engine.tables.adjacency import Adjacency, Hits, Reached
-from omnigraph.engine.tables.loaded import (
-    CachedEdges,
-    CachedNodes,
-    CachedTable,
-    Direction,
-    stored_columns,
-)
+from omnigraph.engine.tables.loaded import CachedNodes, CachedTable, Direction, stored_columns
+from omnigraph.engine.tables.loaded_edges import CachedEdges
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
 from omnigraph.predicates.values import Ints, Values, empty_values, values_of
 from omnigraph.storage.lance.lookup import membership

@@ -23,7 +23,16 @@ from omnigraph.lang.query.plan.logical import (
     UpdateEntities,
     WritePlan,
 )
-from omnigraph.lang.query.plan.steps import Connected, Follow, Scan, Step, Where, Without, steps_of
+from omnigraph.lang.query.plan.steps import (
+    Connected,
+    Follow,
+    Intersect,
+    Scan,
+    Step,
+    Where,
+    Without,
+    steps_of,
+)
 from omnigraph.lang.query.typed_expressions import Expression, ParameterValue, to_text
 
 _INDENT: Final = "  "
@@ -101,6 +110,12 @@ def _step_lines(steps: Iterable[Step], depth: int) -> Iterator[str]:
             case Connected():
                 tested = [step.edge] if step.edge is not None else []
                 yield _line("connected", f"{_arrow(step.expand)}{_where(tested)}", depth)
+            case Intersect():
+                parts = [_arrow(item) for item in step.expands]
+                parts += [f"not {_arrow(item)}" for item in step.absent]
+                parts += [f"different from {_name(item)}" for item in step.different]
+                text = f"{', '.join(parts)} finds {_shown(step.found)}{_where([step.found])}"
+                yield _line("intersect", text, depth)
             case Where():
                 yield _line("filter", to_text(step.condition), depth)
             case Without():
@@ -204,6 +219,14 @@ def _step_json(step: Step) -> dict[str, Any]:
             return {"step": step.kind, **_expand_json(step.expand, step.edge), "finds": found}
         case Connected():
             return {"step": step.kind, **_expand_json(step.expand, step.edge)}
+        case Intersect():
+            return {
+                "step": step.kind,
+                "edges": [_expand_json(item, None) for item in step.expands],
+                "absent": [_expand_json(item, None) for item in step.absent],
+                "different": list(step.different),
+                "finds": _variable_json(step.found),
+            }
         case Where():
             return {"step": step.kind, "condition": to_text(step.condition)}
         case Without():

@@ -59,6 +59,10 @@ class Expand:
     def is_impossible(self) -> bool:
         return self.max_hops < self.min_hops
 
+    @property
+    def is_one_hop(self) -> bool:
+        return self.min_hops == self.max_hops == 1
+
 
 @dataclass(frozen=True, slots=True)
 class AntiJoin:

@@ -55,6 +55,20 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
+class Intersect:
+    """From several known nodes to ``found``, which all ``expands`` lead to and no edge of
+    ``absent`` does, and which differs from the nodes ``different``. Edges are single hops without
+    a name.
+    """
+
+    expands: tuple[Expand, ...]
+    found: PatternVariable
+    different: tuple[str, ...] = ()
+    absent: tuple[Expand, ...] = ()
+    kind: Literal["intersect"] = "intersect"
+
+
+@dataclass(frozen=True, slots=True)
 class Where:
     condition: Expression
     kind: Literal["filter"] = "filter"
@@ -67,7 +81,7 @@ class Without:
     kind: Literal["not"] = "not"
 
 
-Step: TypeAlias = Scan | Follow | Connected | Where | Without
+Step: TypeAlias = Scan | Follow | Connected | Intersect | Where | Without
 
 
 def steps_of(pattern: Pattern, known: Iterable[str] = ()) -> tuple[Step, ...]:
