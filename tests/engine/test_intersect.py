@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from omnigraph.engine.exec import intersect
-from omnigraph.engine.exec.intersect import Intersection, Side
+from omnigraph.engine.exec.intersect import Intersection, KnownEnd
 from omnigraph.engine.tables import edge_set
 from omnigraph.engine.tables.adjacency import Adjacency, build_adjacency
 from omnigraph.engine.tables.edge_set import EdgeSet
@@ -55,7 +55,7 @@ def test_an_intersection_is_found_and_counted(
     known = [rng.integers(0, NODES, rows).astype(np.int32) for _ in adjacencies]
     other = [rng.integers(0, NODES, rows).astype(np.int32) for _ in range(different)]
     made = [
-        Side(adjacency, column, EdgeSet(adjacency, NODES).contains)
+        KnownEnd(adjacency, column, EdgeSet(adjacency, NODES).contains)
         for adjacency, column in zip(adjacencies, known, strict=True)
     ]
     expected = []
@@ -74,7 +74,7 @@ def test_an_intersection_is_found_and_counted(
 
 def test_too_many_nodes_are_refused_before_all_are_found(sets: str) -> None:
     adjacency = _adjacency(np.random.default_rng(3), 200)
-    side = Side(adjacency, np.arange(NODES, dtype=np.int32), EdgeSet(adjacency, NODES).contains)
+    side = KnownEnd(adjacency, np.arange(NODES, dtype=np.int32), EdgeSet(adjacency, NODES).contains)
     seen: list[int] = []
     with pytest.raises(ResourceLimit):
         Intersection((side,), rows=NODES).nodes(_refusing(seen, 20))

@@ -28,8 +28,8 @@ Membership = Callable[[Ints, Ints], Mask]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One edge from a known node to the node that is sought, for all rows of a frame."""
+class KnownEnd:
+    """The known end of an edge to the node that is sought, for all rows of a frame."""
 
     adjacency: Adjacency
     """The distinct neighbours of known nodes."""
@@ -38,8 +38,8 @@ class Side:
     leads_to: Membership
 
 
-def side_of(walk: Walk, known: Ints) -> Side:
-    """The edges of a walk, from the known node of each row."""
+def known_end(walk: Walk, known: Ints) -> KnownEnd:
+    """The known end of a walk: a node for each row."""
     edges, joined = walk.edges, walk.undirected
     assert isinstance(edges, CachedEdges)  # orders by cost are for types in memory
     if joined:
@@ -51,7 +51,7 @@ def side_of(walk: Walk, known: Ints) -> Side:
         source, target = (near, far) if walk.direction == "out" else (far, near)
         return edges.connected(source, target, joined=joined)
 
-    return Side(adjacency, known, leads_to)
+    return KnownEnd(adjacency, known, leads_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Intersection:
     differ from the nodes ``different``.
     """
 
-    sides: Sequence[Side]
-    absent: Sequence[Side] = ()
+    sides: Sequence[KnownEnd]
+    absent: Sequence[KnownEnd] = ()
     different: Sequence[Ints] = ()
     rows: int = field(kw_only=True)
 

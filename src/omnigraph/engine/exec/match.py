@@ -16,7 +16,7 @@ import numpy as np
 from omnigraph.engine.exec import integer_sets as sets
 from omnigraph.engine.exec.evaluator import Evaluator
 from omnigraph.engine.exec.expand import Walk
-from omnigraph.engine.exec.intersect import Intersection, Side, side_of
+from omnigraph.engine.exec.intersect import Intersection, KnownEnd, known_end
 from omnigraph.engine.exec.match_frame import ORIGIN, START, MatchFrame, group_rows
 from omnigraph.engine.exec.profile import Profile
 from omnigraph.engine.exec.scan import scan_nodes
@@ -332,10 +332,10 @@ class PatternMatcher:
             reached = Reached(*chunked.compress(mask, *reached))
         return frame.only(live).take(reached.origin).bind(found.name, reached.node)
 
-    def _side(self, expand: Expand, step: Intersect, frame: MatchFrame) -> Side:
+    def _side(self, expand: Expand, step: Intersect, frame: MatchFrame) -> KnownEnd:
         forward = step.found.name == expand.target
         known = frame.columns[expand.source if forward else expand.target]
-        return side_of(self.tables.walk(expand, "out" if forward else "in"), known)
+        return known_end(self.tables.walk(expand, "out" if forward else "in"), known)
 
     def _pairs(self, walk: Walk, expand: Expand, source: Ints, target: Ints) -> Mask:
         """Which sources reach their targets."""

@@ -31,7 +31,7 @@ UNIQUE_SHARE: Final = 0.9
 """A property of which this share of a sample is distinct has about as many values as entities."""
 
 
-class Tables(Protocol):
+class CountedTables(Protocol):
     """The tables of a snapshot, in memory."""
 
     @property
@@ -47,7 +47,7 @@ class Tables(Protocol):
 class GraphStatistics:
     """Cardinalities of one snapshot (``cost_order.Statistics``)."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: CountedTables) -> None:
         self._tables = tables
         self._degrees: dict[tuple[str, ...], float] = {}
         self._functional: dict[tuple[str, str], bool] = {}
