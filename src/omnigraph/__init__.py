@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.engine import ReadOptions
     from omnigraph.engine.limits import Limits
     from omnigraph.engine.plan.explain import Explanation
+    from omnigraph.engine.prepared_query import PreparedQuery
     from omnigraph.engine.result import Result
     from omnigraph.evolution.apply import SchemaResult
     from omnigraph.graph.branches import Branches
@@ -129,6 +130,7 @@ __all__ = [
     "Optimized",
     "Parameters",
     "PendingWrite",
+    "PreparedQuery",
     "Progress",
     "PurgeReport",
     "ReadOptions",
@@ -177,6 +179,7 @@ _EXPORTS = {
     "omnigraph.engine.engine": ("ReadOptions",),
     "omnigraph.engine.limits": ("Limits",),
     "omnigraph.engine.plan.explain": ("Explanation",),
+    "omnigraph.engine.prepared_query": ("PreparedQuery",),
     "omnigraph.engine.result": ("Result",),
     "omnigraph.evolution.apply": ("SchemaResult",),
     "omnigraph.graph.branches": ("Branches",),

@@ -35,16 +35,17 @@ from omnigraph.engine.exec.sort import SortColumn
 from omnigraph.engine.limits import Guard, Limits
 from omnigraph.engine.plan.access_choice import Access, ProbeCounts, choose_access
 from omnigraph.engine.plan.explain import Explanation, explain_read
+from omnigraph.engine.prepared_query import PreparedQuery, PreparedRead
 from omnigraph.engine.result import ReadTarget, Result
 from omnigraph.engine.search.searcher import Searcher
 from omnigraph.engine.short_query_queue import ShortQueryQueue
-from omnigraph.engine.tables.access import ProbingTables, SnapshotTables, TypeUse, type_use
+from omnigraph.engine.tables.access import ProbingTables, SnapshotTables, type_use
 from omnigraph.engine.tables.loaded import LatestVersions
 from omnigraph.engine.tables.prefetch import edges_prefetched
 from omnigraph.engine.tables.probe import ProbeTooWide
 from omnigraph.errors import InvalidInput, OmnigraphError, ResourceLimit
 from omnigraph.lang.query import BoundParameters, bind_parameters, compile_cached
-from omnigraph.lang.query.parameters import ParameterMode
+from omnigraph.lang.query.parameters import ParameterMode, Parameters
 from omnigraph.lang.query.plan.logical import Pattern, ReadPlan
 from omnigraph.lang.schema import AcceptedSchema
 from omnigraph.model.checkpoint import install, remove
@@ -83,17 +84,6 @@ class ReadOptions:
 STANDARD: Final = ReadOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRead:
-    """A compiled read query: its plan, the columns it reads and the variables it needs."""
-
-    plan: ReadPlan
-    use: TypeUse
-    needed: frozenset[str]
-    names: tuple[str, ...]
-    """The columns of the result."""
-
-
 class Reader:
     """Runs queries on one graph. Thread-safe."""
 
@@ -126,25 +116,39 @@ class Reader:
         self,
         text: str,
         name: str | None = None,
-        params: object = None,
+        params: Parameters | None = None,
         branch: str | None = None,
         at: str | None = None,
         options: ReadOptions | None = None,
     ) -> Result:
         """Run one read query of a text on a branch, or on the state of a commit."""
-        options = options or STANDARD
+        return self.run(PreparedQuery(self, text, name, branch, at, options or STANDARD), params)
+
+    def prepared(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> PreparedQuery:
+        """One read query of a text, compiled, to be run many times."""
+        found = PreparedQuery(self, text, name, branch, at, options or STANDARD)
+        with deletion_checked(self.repository, branch, at):
+            found.compiled(self._pinned(branch, at))
+        return found
+
+    def run(self, query: PreparedQuery, params: Parameters | None) -> Result:
+        """Run a query with these parameters."""
+        text, branch, at, options = query.text, query.branch, query.at, query.options
         guard = Guard(options.limits, options.cancelled)
         slot = self._queue.enter(text if isinstance(text, str) else None)
         checked = install(guard.check) if guard.can_stop else None
         try:
             started = time.perf_counter()
             with deletion_checked(self.repository, branch, at):
-                tables = (
-                    self.tables(self.pin(branch, at))
-                    if at is not None
-                    else self.newest(MAIN if branch is None else branch)
-                )
-                prepared = self.prepare(text, name, tables, options.file)
+                tables = self._pinned(branch, at)
+                prepared = query.compiled(tables)
                 if not tables.is_loaded(prepared.use):
                     slot.leave()
                 mode = options.parameter_mode
@@ -200,6 +204,12 @@ class Reader:
         """The schema of a snapshot."""
         state = self.repository.manifest(snapshot.branch).warm()
         return cached_schema(state, snapshot.schema_hash)
+
+    def _pinned(self, branch: str | None, at: str | None) -> SnapshotTables:
+        """The tables of the newest snapshot of a branch, or of the one that ``at`` names."""
+        if at is not None:
+            return self.tables(self.pin(branch, at))
+        return self.newest(MAIN if branch is None else branch)
 
     def newest(self, name: str) -> SnapshotTables:
         """The tables of the newest snapshot of a branch, cached until its manifest changes."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.snapshot import SnapshotPins
     from omnigraph.engine.engine import ReadOptions
     from omnigraph.engine.plan.explain import Explanation
+    from omnigraph.engine.prepared_query import PreparedQuery
     from omnigraph.engine.result import Result
     from omnigraph.evolution.apply import SchemaResult
     from omnigraph.history.blame import Blame
@@ -74,6 +75,10 @@ class ReadBackend(Protocol):
         state: StateRef,
         options: ReadOptions | None,
     ) -> Result: ...
+
+    def prepare(
+        self, text: str, name: str | None, state: StateRef, options: ReadOptions | None
+    ) -> PreparedQuery: ...
 
     def explain(
         self, text: str, name: str | None, state: StateRef, options: ReadOptions | None

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.snapshot import SnapshotPins
     from omnigraph.engine.engine import ReadOptions
     from omnigraph.engine.plan.explain import Explanation
+    from omnigraph.engine.prepared_query import PreparedQuery
     from omnigraph.engine.result import Result
     from omnigraph.evolution.apply import SchemaResult
     from omnigraph.graph.backend import Backend
@@ -150,6 +151,43 @@ class Graph:
             arguments.text("text", text),
             arguments.optional_text("name", name),
             params,
+            StateRef(branch, at),
+            options,
+        )
+
+    def prepare(
+        self,
+        text: str,
+        name: str | None = None,
+        branch: str | None = None,
+        at: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> PreparedQuery:
+        """A read query to run many times, with less work for each run than ``query`` has.
+
+        Args:
+            text: The query (``.gq``), or several.
+            name: Which query of the text, if it holds several.
+            branch: The branch, ``main`` unless given; every run reads its newest state.
+            at: A commit, a tag or a time instead.
+            options: Limits and other settings of every run.
+
+        Returns:
+            The query; its ``query`` method takes parameters.
+
+        Raises:
+            LanguageError: The query is wrong; every problem is listed.
+            NotFound: There is no such query, branch or state.
+
+        Example:
+            >>> text = "query q($n: String) { match { $p: Person { name: $n } } return { $p.age } }"
+            >>> by_name = graph.prepare(text)
+            >>> by_name.query({"n": "ana"}).rows()
+            [{'p.age': 30}]
+        """
+        return self._backend.reads.prepare(
+            arguments.text("text", text),
+            arguments.optional_text("name", name),
             StateRef(branch, at),
             options,
         )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.snapshot import SnapshotPins
     from omnigraph.engine.engine import ReadOptions
     from omnigraph.engine.plan.explain import Explanation
+    from omnigraph.engine.prepared_query import PreparedQuery
     from omnigraph.engine.result import Result
     from omnigraph.graph.graph import Graph
     from omnigraph.ingest.load import LoadMode, LoadResult, LoadSource, Progress
@@ -57,6 +58,26 @@ class BranchView:
             [{'c.name': 'Oslo'}, {'c.name': 'Rome'}]
         """
         return self._graph.query(text, name, params, self.name, None, options)
+
+    def prepare(
+        self, text: str, name: str | None = None, options: ReadOptions | None = None
+    ) -> PreparedQuery:
+        """A read query of the branch to run many times; see ``Graph.prepare``.
+
+        Args:
+            text: The query (``.gq``), or several.
+            name: Which query of the text, if it holds several.
+            options: Limits and other settings of every run.
+
+        Returns:
+            The query.
+
+        Example:
+            >>> text = "query q($n: String) { match { $c: City { name: $n } } return { $c.name } }"
+            >>> graph.branch("dev").prepare(text).query({"n": "Oslo"}).rows()
+            [{'c.name': 'Oslo'}]
+        """
+        return self._graph.prepare(text, name, self.name, None, options)
 
     def explain(
         self, text: str, name: str | None = None, options: ReadOptions | None = None
@@ -334,6 +355,26 @@ class SnapshotView:
             [{'c.name': 'Oslo'}]
         """
         return self._graph.query(text, name, params, None, self.commit_id, options)
+
+    def prepare(
+        self, text: str, name: str | None = None, options: ReadOptions | None = None
+    ) -> PreparedQuery:
+        """A read query of the state to run many times; see ``Graph.prepare``.
+
+        Args:
+            text: The query (``.gq``), or several.
+            name: Which query of the text, if it holds several.
+            options: Limits and other settings of every run.
+
+        Returns:
+            The query.
+
+        Example:
+            >>> text = "query q($n: String) { match { $c: City { name: $n } } return { $c.name } }"
+            >>> graph.at("v1").prepare(text).query({"n": "Oslo"}).rows()
+            [{'c.name': 'Oslo'}]
+        """
+        return self._graph.prepare(text, name, None, self.commit_id, options)
 
     def explain(
         self, text: str, name: str | None = None, options: ReadOptions | None = None

@@ -12,6 +12,7 @@ from omnigraph.catalog.rows import MAIN
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.engine.engine import ReadOptions
 from omnigraph.engine.plan.explain import Explanation
+from omnigraph.engine.prepared_query import PreparedQuery
 from omnigraph.engine.result import Result
 from omnigraph.errors import EntityNotFound, InvalidInput
 from omnigraph.lang.query.parameters import Parameters
@@ -44,6 +45,12 @@ class LocalReads:
     ) -> Result:
         chosen = optional_instance("options", options, ReadOptions)
         return self._reader.query(text, name, params, state.branch, state.at, chosen)
+
+    def prepare(
+        self, text: str, name: str | None, state: StateRef, options: ReadOptions | None
+    ) -> PreparedQuery:
+        chosen = optional_instance("options", options, ReadOptions)
+        return self._reader.prepared(text, name, state.branch, state.at, chosen)
 
     def explain(
         self, text: str, name: str | None, state: StateRef, options: ReadOptions | None
