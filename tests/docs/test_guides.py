@@ -16,7 +16,7 @@ from tests.support.original_graphs import unpacked
 ELSEWHERE = {"spark", "serving"}  # run by tests/spark/test_guide.py and tests/server/test_guide.py
 GUIDES = [path for path in sorted((DOCS / "guides").glob("*.md")) if path.stem not in ELSEWHERE]
 FILES = {"pg": "people.pg", "json": "people.jsonl", "gq": "people.gq"}
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r'^```(\w*)(?: title="([\w./-]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
@@ -27,8 +27,11 @@ def test_a_guide_works_as_written(
     if guide.stem == "rust-original":
         monkeypatch.setenv("OMNIGRAPH_UPGRADE_WATCH_SECONDS", "0")
         unpacked("museum", tmp_path).rename(tmp_path / "old.omni")
-    for kind, text in _BLOCK.findall(guide.read_text()):
-        if kind in FILES:
+    for kind, title, text in _BLOCK.findall(guide.read_text()):
+        if title:
+            (tmp_path / title).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / title).write_text(text)
+        elif kind in FILES:
             (tmp_path / FILES[kind]).write_text(text)
         elif kind == "python":
             _run([sys.executable, "-c", text], tmp_path)

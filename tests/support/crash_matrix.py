@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.storage.failpoints import NAMES
 from tests.support.crash import (
     Pair,
     Stuck,
@@ -164,3 +165,8 @@ def _in_processes(function: Callable[[_Work], _Found], work: Iterable[_Work]) ->
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
         yield from pool.map(function, work)
+
+
+def graph_failpoints() -> set[str]:
+    """Every failpoint of a graph; those of clusters have a matrix of their own (tests/cluster)."""
+    return {name for name in NAMES if not name.startswith("cluster.")}

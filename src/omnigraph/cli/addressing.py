@@ -81,6 +81,12 @@ def direct_verb(name: str, *, store: bool = False) -> Verb:
     return Verb(name, "direct (storage-native)", takes, remedy)
 
 
+def control_verb(name: str, *, actor: bool = False) -> Verb:
+    """A command that works on a cluster; ``actor``: whether it takes --as."""
+    takes = frozenset({"actor"}) if actor else frozenset[str]()
+    return Verb(name, "cluster control", takes, "Name the cluster's folder with --config.")
+
+
 def local_verb(name: str) -> Verb:
     """A command that needs no graph."""
     return Verb(name, "local", frozenset(), "Leave the flag out: no graph is involved.")

@@ -13,6 +13,7 @@ import typer
 
 from omnigraph.cli import output
 from omnigraph.cli.commands import CommandGroup, group_callback
+from omnigraph.model.extras import extra_required
 
 HELP: Final = "A graph lakehouse: typed property graphs on Lance, versioned as one thing."
 
@@ -54,6 +55,8 @@ NOUNS: Final = {
     "lint": ("data.lint", "Check a file of queries against a schema."),
     "fmt": ("data.fmt", "Format schema and query files."),
     "explain": ("data.explain", "Show the plan of a query."),
+    "cluster": ("governance.cluster", "Plan and apply graphs, queries and policies."),
+    "policy": ("governance.policy", "Check, ask, test and compare policies."),
     "recover": ("maintenance.recover", "Resolve unfinished writes of dead processes."),
     "recovery": ("maintenance.recovery", "List unfinished writes and finished recoveries."),
     "version": ("graph.version", "Print the version of the program and of its format."),
@@ -98,7 +101,9 @@ class LazyGroup(CommandGroup):
 
 def load_command(module: str) -> Any:
     """The command, or group of commands, of a module below ``omnigraph.cli``."""
-    return typer.main.get_command(importlib.import_module(f"omnigraph.cli.{module}").app)
+    with extra_required():
+        found = importlib.import_module(f"omnigraph.cli.{module}")
+    return typer.main.get_command(found.app)
 
 
 def application() -> Any:

@@ -23,7 +23,7 @@ class Unauthorized(RequestRefused):
 class Forbidden(RequestRefused):
     code = "forbidden"
     status = 403
-    default_remedy = "Ask the operator of the server for a policy that allows the action."
+    default_remedy = "Ask whoever keeps the policy for a rule that allows the action."
 
 
 class RouteNotFound(RequestRefused):

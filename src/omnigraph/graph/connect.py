@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.graph import Graph
 from omnigraph.model import arguments
+from omnigraph.model.extras import extra_required
 from omnigraph.settings import Durability, Settings
 
 if TYPE_CHECKING:
     from omnigraph.catalog.migrations.upgrade import UpgradeReport
+    from omnigraph.policy.decision import PolicyEvaluator
 
 
 def init(
@@ -63,6 +66,7 @@ def open(
     read_only: bool = False,
     blob_bases: Sequence[str] = (),
     actor: str | None = None,
+    policy: str | os.PathLike[str] | None = None,
     durability: Durability | None = None,
     settings: Settings | None = None,
 ) -> Graph:
@@ -76,6 +80,8 @@ def open(
         read_only: Whether the handle refuses writes. Opening then changes nothing.
         blob_bases: URIs below which blobs in written data may refer to bytes outside the graph.
         actor: The author of commits that name none; otherwise the one of the settings.
+        policy: The file of a policy. The handle then does what the policy allows the actor, and
+            nothing without one. Needs the extra ``policy``.
         durability: ``"fsync"`` acknowledges a write on a local disk when it would survive a loss
             of power, ``"process"`` when it would survive a crash of the process. The default is
             the one of the settings.
@@ -86,6 +92,7 @@ def open(
 
     Raises:
         GraphNotFound: There is no graph at the location.
+        InvalidInput: The policy cannot be read or is not valid.
         UnsupportedLocation: No graph can be stored at the URI.
 
     Example:
@@ -94,15 +101,37 @@ def open(
     """
     from omnigraph.local.backend import LocalBackend
 
-    return Graph(
-        LocalBackend.open(
-            arguments.path("uri", uri),
-            read_only=arguments.truth("read_only", read_only),
-            blob_bases=arguments.texts("blob_bases", blob_bases),
-            actor=arguments.optional_text("actor", actor),
-            settings=_settings(settings, durability),
-        )
+    chosen = _settings(settings, durability)
+    author = arguments.optional_text("actor", actor)
+    location = arguments.path("uri", uri)
+    rules = None if policy is None else _read_policy(arguments.path("policy", policy))
+    backend = LocalBackend.open(
+        location,
+        read_only=arguments.truth("read_only", read_only),
+        blob_bases=arguments.texts("blob_bases", blob_bases),
+        actor=author,
+        settings=chosen,
     )
+    if rules is None:
+        return Graph(backend)
+    with extra_required():
+        from omnigraph.enforcement.backend import GovernedBackend
+
+    return Graph(GovernedBackend(backend, rules, chosen.actor if author is None else author))
+
+
+def _read_policy(path: str) -> PolicyEvaluator:
+    """The policy of a file."""
+    with extra_required():
+        from omnigraph.policy.decision import PolicyEvaluator
+
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot read the policy {path}: {error.strerror}", remedy="Check the file's path."
+        ) from None
+    return PolicyEvaluator.of_text(data, name=path)
 
 
 def upgrade(

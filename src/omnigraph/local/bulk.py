@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, cast
 
 from omnigraph.bulk.assign import PropertyAssignment
@@ -111,7 +112,7 @@ class LocalBulk:
             def assign(
                 assignment: PropertyAssignment, metadata: Mapping[str, str]
             ) -> Commit | None:
-                described = CommitOptions(commit.message, commit.actor, metadata)
+                described = replace(commit, metadata=metadata)
                 return self.assign(tasks, assignment, branch, KIND, {}, described)
 
             return run.run(units, stale, tasks, assign)
@@ -144,7 +145,7 @@ class LocalBulk:
         self._context.transaction.require_writable()
 
         def load(rows: Any, *, mode: str, idempotency_key: str) -> LoadResult:
-            described = CommitOptions(commit.message, commit.actor, idempotency_key=idempotency_key)
+            described = replace(commit, idempotency_key=idempotency_key)
             batch = LoadRequest(rows, mode, request.branch, columns=request.columns)
             return self._writes.load(batch, described)
 

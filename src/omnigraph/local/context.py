@@ -107,4 +107,10 @@ def write_options(
     text = message if commit.message is None else commit.message
     metadata = {**checked_metadata(commit.metadata), **(facts or {})}
     info = WriteInfo(kind, commit.actor, text, metadata)
-    return WriteOptions(branch, info, commit.expected_head, commit.idempotency_key)
+    return WriteOptions(
+        branch,
+        info,
+        commit.expected_head,
+        commit.idempotency_key,
+        denied_types=commit.denied_types,
+    )

@@ -38,6 +38,8 @@ class CommitOptions:
     metadata: Mapping[str, str] | None = None
     expected_head: str | None = None
     idempotency_key: str | None = None
+    denied_types: frozenset[str] = frozenset()
+    """Names of types that a policy does not let this write change."""
 
     def __post_init__(self) -> None:
         arguments.optional_text("message", self.message)

@@ -27,6 +27,7 @@ from omnigraph.catalog.state import ManifestState
 from omnigraph.errors import (
     BranchProtected,
     Conflict,
+    Forbidden,
     KeyConflict,
     OwnershipLost,
     PreconditionFailed,
@@ -52,6 +53,8 @@ class WriteOptions:
     idempotency_key: str | None = None
     may_request_pause: bool = False
     """Whether it may ask other writers to pause; it does not pause for others then."""
+    denied_types: frozenset[str] = frozenset()
+    """Names of types that a policy does not let this write change."""
 
     def __post_init__(self) -> None:
         check_text("idempotency key", self.idempotency_key)
@@ -251,6 +254,7 @@ class Committer:
             if expected is not None:
                 self._require_head(options.branch, expected)
         else:
+            _require_types(prepared.write, options)
             required = prepared.write.expected_head if expected is None else expected
             write = replace(prepared.write, expected_head=required)
             if key is not None:
@@ -285,3 +289,15 @@ class Committer:
             return None
         commit = find_commit(attempt.state, row.metadata["commit_id"])
         return Outcome(commit, row.metadata["result"], repeated=True)
+
+
+def _require_types(write: PreparedWrite, options: WriteOptions) -> None:
+    """Raise when a prepared write changes a type that a policy denies; nothing is visible yet."""
+    for table in write.tables:
+        name = table.pin.key.partition(":")[2]
+        if name in options.denied_types:
+            raise Forbidden(
+                f"policy denied action 'change' on branch '{options.branch}' on type '{name}' "
+                f"for actor '{options.info.actor}'",
+                details={"action": "change", "branch": options.branch, "type": name},
+            )

@@ -99,6 +99,19 @@ NAMES: dict[str, str] = {
     "recovery.after_publish": "the resolution is published, the audit row is not written",
     "recovery.after_audit": "the audit row is written, the record still exists",
     "recovery.after_delete": "the record is deleted",
+    "cluster.after_lock": "a cluster command holds the lock and has done nothing",
+    "cluster.before_intent": "a step on a graph of a cluster is about to be written down",
+    "cluster.after_intent": "the intent is durable, the step has not begun",
+    "cluster.before_create": "a graph of a cluster is about to be created",
+    "cluster.after_create": "the graph exists, the ledger does not know it",
+    "cluster.before_schema": "a schema of a cluster is about to be applied",
+    "cluster.after_schema": "the schema is applied, the ledger does not know it",
+    "cluster.before_payload": "the text of a query or policy is about to be stored",
+    "cluster.after_payload": "the text is stored, the ledger does not refer to it",
+    "cluster.before_state": "everything is applied, the ledger is not written",
+    "cluster.after_state": "the ledger is written, intents may still exist",
+    "cluster.before_delete": "an approved deletion of a graph is about to begin",
+    "cluster.after_delete": "the graph is deleted, the ledger still has it",
 }
 
 

@@ -1,0 +1,1 @@
+"""Graphs, stored queries and policies declared in files: planned, approved and applied."""

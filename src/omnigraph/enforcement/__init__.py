@@ -1,0 +1,1 @@
+"""A policy at the handle: every call asks first, then goes on to the backend behind it."""

@@ -1,0 +1,1 @@
+"""Who may do what: bundles of rules, and decisions about them."""
