@@ -23,6 +23,7 @@ WIRE = {
     "lang/query/plan/explain.py": "the JSON of a statement that inserts an edge",
     "cli/versions/branch.py": "the JSON of a branch that was created",
     "cli/versions/diff.py": "the image of an edge: its `endpoints` are there for edges only",
+    "cluster/commands.py": "the JSON of a dependency between resources",
     "server/http/shapes.py": "the JSON of a branch that was created",
     "server/routes/branches.py": "the JSON of a branch that was created",
     "server/routes/history.py": "the parameters of a difference",
