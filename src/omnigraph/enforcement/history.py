@@ -11,7 +11,8 @@ from omnigraph.policy.access import AccessScope, PolicyAction
 
 if TYPE_CHECKING:
     from omnigraph.catalog.rows import Commit
-    from omnigraph.history.entity import Blame, EntityHistory
+    from omnigraph.history.blame import Blame
+    from omnigraph.history.entity import EntityHistory
     from omnigraph.history.feed import ChangesPage, FeedPage
     from omnigraph.local.history import LocalHistory
 
