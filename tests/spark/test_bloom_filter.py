@@ -12,11 +12,11 @@ from tests.support.inline_tasks import InlineTasks, bulk_graph
 from tests.support.stores import open_objects
 
 import omnigraph
-from omnigraph.bulk import deletion
-from omnigraph.bulk.load import bloom_filter as filters
 from omnigraph.bulk.load.bloom_filter import BloomFilterBuilder, merge_filters
-from omnigraph.bulk.load.bucket_checks import CheckedBucket
+from omnigraph.bulk.load.bucket_checks import CheckedBuckets
 from omnigraph.bulk.load.shuffle import bucket_of, hash_of
+from omnigraph.spark import deletion
+from omnigraph.spark.load import bloom_filter as filters
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects.store import ObjectStore
 
@@ -102,7 +102,7 @@ def test_a_keyed_merge_shuffles_no_rows_and_checks_nothing_by_value(
     assert result.commit is not None
     assert "checking constraints" not in tasks.results
     assert ("removing replaced rows" in tasks.results) == (deleted_by == "tasks")
-    checked: list[CheckedBucket] = tasks.results["checking ids"]
+    checked: list[CheckedBuckets] = tasks.results["checking ids"]
     assert not any(merged.fragments for found in checked for merged in found.merged.values())
     counts = omnigraph.open(tmp_path / "g").query(
         "query q() { match { $p: P } return { $p.age as age, count($p) as n } }"

@@ -182,6 +182,9 @@ class FaultyStore:
     def get(self, path: str) -> bytes:
         return self._call("get", path, lambda: self.inner.get(path))
 
+    def get_range(self, path: str, start: int, size: int) -> bytes:
+        return self._call("get", path, lambda: self.inner.get_range(path, start, size))
+
     def get_tagged(self, path: str) -> tuple[bytes, str]:
         return self._call("get", path, lambda: self.inner.get_tagged(path))
 

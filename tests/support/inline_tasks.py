@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from omnigraph import Graph
 from omnigraph.bulk.load.driver import BulkLoad, Sizes
 from omnigraph.bulk.quarantine import QuarantiningLoad
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.ingest.load import LoadSpec
@@ -42,6 +43,9 @@ class InlineTasks:
 
     parallelism = 2
 
+    def within(self, scratch: Scratch) -> InlineTasks:
+        return self
+
     def run(
         self,
         name: str,
@@ -53,7 +57,8 @@ class InlineTasks:
         return [self._one(function, spec) for spec in specs]
 
     def _one(self, function: Callable[[Any], Any], spec: Any) -> Any:
-        return pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(spec)))))
+        function, spec = pickle.loads(pickle.dumps((function, spec)))
+        return pickle.loads(pickle.dumps(function(spec)))
 
 
 def bulk_graph(graph: Graph, tasks: Tasks | None = None, sizes: Sizes = SMALL) -> Graph:

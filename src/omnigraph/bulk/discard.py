@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from omnigraph.bulk.load.bucket_checks import CheckedBucket
+from omnigraph.bulk.load.bucket_checks import CheckedBuckets
 from omnigraph.bulk.load.stage import LoadContext, StagedPart
 from omnigraph.catalog.repository import Repository
 from omnigraph.errors import OmnigraphError
@@ -22,7 +22,7 @@ def discard(
     repository: Repository,
     context: LoadContext,
     staged: Sequence[StagedPart],
-    checked: Sequence[CheckedBucket],
+    checked: Sequence[CheckedBuckets],
 ) -> None:
     """Remove the data files of these results. None of them may have been committed."""
     remove_files(
@@ -45,7 +45,7 @@ def remove_files(repository: Repository, paths: Iterable[str]) -> None:
 
 
 def _fragments(
-    staged: Sequence[StagedPart], checked: Sequence[CheckedBucket]
+    staged: Sequence[StagedPart], checked: Sequence[CheckedBuckets]
 ) -> Iterator[tuple[str, Any]]:
     for result in staged:
         for key, fragments in result.fragments.items():

@@ -106,10 +106,11 @@ def _texts(parts: list[InputPart], bad: Mapping[_Position, Any]) -> dict[_Positi
     found: dict[_Position, str] = {}
     for part in parts:
         lines = {line for file, line in bad if file == part.name}
-        if part.format != "ndjson" or not part.begins_file or not lines:
+        again = part.data is None and not part.begins_file  # the first part opens the whole file
+        if part.format != "ndjson" or again or not lines:
             continue
         with opened(part.file()) as stream:
-            for number, text in enumerate(stream, 1):
+            for number, text in enumerate(stream, 1 + part.data_lines_before):
                 if number in lines:
                     found[part.name, number] = text.decode("utf-8", "replace").rstrip("\r\n")
     return found

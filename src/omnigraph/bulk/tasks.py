@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from omnigraph.model.cores import cores
+from omnigraph.bulk.scratch import Scratch
 
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
@@ -29,11 +30,17 @@ class JobProgress:
 class Tasks(Protocol):
     """Runs tasks in any order and returns their results in the order of ``specs``.
 
-    ``light``: a single task runs on the driver, because it is smaller than a job.
+    What all tasks share belongs into ``function`` (``functools.partial``), what is one task's own
+    into its specification. ``light``: a single task runs on the driver, because it is smaller than
+    a job.
     """
 
     @property
     def parallelism(self) -> int: ...
+
+    def within(self, scratch: Scratch) -> Tasks:
+        """The same tasks; large specifications and results may go through the scratch."""
+        ...
 
     def run(
         self,
@@ -49,6 +56,9 @@ class InProcessTasks:
     """Runs tasks in this process, one after the other."""
 
     parallelism = 1
+
+    def within(self, scratch: Scratch) -> InProcessTasks:
+        return self
 
     def run(
         self,
@@ -76,6 +86,9 @@ class ThreadTasks:
     ) -> None:
         self.parallelism = parallelism or cores()
         self._progress = progress
+
+    def within(self, scratch: Scratch) -> ThreadTasks:
+        return self
 
     def run(
         self,

@@ -24,6 +24,9 @@ from omnigraph.storage.lance.arrays import as_array
 ROWS_BUFFERED: Final = 20_000
 """Rows that were added one by one are converted to columns in batches of this size."""
 
+PLACE_BITS: Final = 40
+"""Bits of the line in a place; the rest is the file."""
+
 
 class RowCollector:
     """Rows of a load, by type key."""
@@ -215,6 +218,6 @@ def in_order(rows: pa.Table) -> pa.Table:
 
 def places(rows: pa.Table) -> np.ndarray[Any, Any]:
     """File and line of each row as one integer, in input order."""
-    found: np.ndarray[Any, Any] = rows[FILE].to_numpy().astype(np.int64) << 40
+    found: np.ndarray[Any, Any] = rows[FILE].to_numpy().astype(np.int64) << PLACE_BITS
     found |= rows[LINE].to_numpy()
     return found

@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from omnigraph.bulk.deletion import delete_replaced
+from omnigraph.bulk.deletion import delete_replaced, keep_addresses
 from omnigraph.bulk.discard import remove_files
 from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.intent import Intent
 from omnigraph.bulk.load.check_plan import one_report
 from omnigraph.bulk.load.partitions import from_ipc, to_ipc
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
@@ -101,9 +102,10 @@ class SparkMerge:
     ) -> None:
         self._repository = repository
         self._graph = GraphStorage.of(repository)
-        self._tasks = tasks
         self._rows_per_task = rows_per_task
         self._intent = Intent(repository, new_ulid())
+        self._scratch = Scratch(self._graph, self._intent.prefix)
+        self._tasks = tasks.within(self._scratch)
         self._declared = False
         self._targets: dict[str, TableRef] = {}
         self._written: dict[str, list[Any]] = {}
@@ -148,9 +150,9 @@ class SparkMerge:
             table = self._repository.tables.open(self._targets[key])
             replaced = addresses(table, known.written.drop_null())
             gone = addresses(table, known.removed)
-            changed, emptied = delete_replaced(
-                self._tasks, self._graph, self._intent.prefix, table, [replaced, gone]
-            )
+            objects, prefix = self._scratch.objects, self._scratch.prefix
+            taken = [keep_addresses(objects, prefix, found) for found in (replaced, gone)]
+            changed, emptied = delete_replaced(self._tasks, self._scratch, table, taken)
             staged = stage_fragments(
                 table,
                 "change" if self._written.get(key) else "delete",

@@ -17,10 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import JobProgress, Result, Spec
 from omnigraph.errors import OmnigraphError, SparkFailure, SparkStalled
 from omnigraph.model.ids import new_ulid
 from omnigraph.spark.session.spark_session import is_connect, parallelism
+from omnigraph.spark.task_specs import (
+    InlineSpecs,
+    StoredSpecs,
+    pack,
+    pack_result,
+    unpack_result,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,11 +45,20 @@ class SparkTasks:
         spark: SparkSession,
         stall_s: float,
         progress: Callable[[JobProgress], None] | None = None,
+        scratch: Scratch | None = None,
     ) -> None:
-        """``stall_s``: how long a job may make no progress before it is cancelled."""
+        """``stall_s``: how long a job may make no progress before it is cancelled.
+
+        ``scratch``: where large specifications and results are exchanged; without one they are
+        part of the closure.
+        """
         self.spark = spark
         self._stall_s = stall_s
         self._progress = progress
+        self._scratch = scratch
+
+    def within(self, scratch: Scratch) -> SparkTasks:
+        return SparkTasks(self.spark, self._stall_s, self._progress, scratch)
 
     @property
     def parallelism(self) -> int:
@@ -58,7 +75,8 @@ class SparkTasks:
         if not specs or (light and len(specs) == 1):
             return [function(spec) for spec in specs]
         frame = self.spark.range(0, len(specs), 1, len(specs))
-        return self._collect(name, frame.mapInArrow(_each(function, specs), RESULT_SCHEMA))
+        packed = pack(function, specs, self._scratch)
+        return self._collect(name, frame.mapInArrow(_each(packed, self._scratch), RESULT_SCHEMA))
 
     def map_partitions(
         self,
@@ -67,13 +85,15 @@ class SparkTasks:
         function: Callable[[int, Iterator[pa.RecordBatch]], Result],
     ) -> list[Result]:
         """The results of a function of the number and the rows of each partition of a frame."""
-        return self._collect(name, frame.mapInArrow(_each_partition(function), RESULT_SCHEMA))
+        each = _each_partition(function, self._scratch)
+        return self._collect(name, frame.mapInArrow(each, RESULT_SCHEMA))
 
     def _collect(self, name: str, frame: DataFrame) -> list[Any]:
         """The results in a frame of ``RESULT_SCHEMA``, by task number."""
         with self._watched(name):
             rows = frame.collect()
-        return [_unpickled(row["result"]) for row in sorted(rows, key=lambda row: int(row["task"]))]
+        rows.sort(key=lambda row: int(row["task"]))
+        return [_result(bytes(row["result"]), self._scratch) for row in rows]
 
     def _report_end(self, name: str, total: int) -> None:
         """Report completion, also of a job that ended before the first poll."""
@@ -182,20 +202,20 @@ class _ConnectWatch:
 
 
 def _each(
-    function: Callable[[Spec], Result], specs: Sequence[Spec]
+    packed: InlineSpecs | StoredSpecs, scratch: Scratch | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow``: task numbers to results."""
 
     def run_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield _result_batch(number, partial(function, specs[number]))
+                yield _result_batch(number, partial(packed.call, number), scratch)
 
     return run_tasks
 
 
 def _each_partition(
-    function: Callable[[int, Iterator[pa.RecordBatch]], Result],
+    function: Callable[[int, Iterator[pa.RecordBatch]], Result], scratch: Scratch | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow``: one result per partition."""
 
@@ -204,12 +224,12 @@ def _each_partition(
 
         running = TaskContext.get()
         number = 0 if running is None else running.partitionId()
-        yield _result_batch(number, partial(function, number, batches))
+        yield _result_batch(number, partial(function, number, batches), scratch)
 
     return run_partition
 
 
-def _result_batch(number: int, act: Callable[[], Any]) -> pa.RecordBatch:
+def _result_batch(number: int, act: Callable[[], Any], scratch: Scratch | None) -> pa.RecordBatch:
     """The result or the final error of a task, as a row of ``RESULT_SCHEMA``."""
     try:
         result = pickle.dumps((True, act()))
@@ -217,13 +237,14 @@ def _result_batch(number: int, act: Callable[[], Any]) -> pa.RecordBatch:
         if error.retryable:
             raise
         result = pickle.dumps((False, error))
+    data = pack_result(result, scratch)
     return pa.record_batch(
-        [pa.array([number], pa.int64()), pa.array([result], pa.binary())], ["task", "result"]
+        [pa.array([number], pa.int64()), pa.array([data], pa.binary())], ["task", "result"]
     )
 
 
-def _unpickled(result: bytes) -> Any:
-    good, value = pickle.loads(bytes(result))
+def _result(data: bytes, scratch: Scratch | None) -> Any:
+    good, value = unpack_result(data, scratch)
     if not good:
         raise value
     return value

@@ -1,4 +1,4 @@
-"""Constraint checks over a whole load, on executors: one bucket of ids or values per task.
+"""Constraint checks over a whole load, on executors: some buckets of ids or values per task.
 
 First by id: duplicate ids, ids that exist already; in a merge also which stored rows are replaced.
 Then by value: unique tuples, ends of edges, deleted nodes with stored edges, cardinality. The rules
@@ -7,7 +7,7 @@ and their messages are those of ``constraints``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.assign import write_assigned
+from omnigraph.bulk.deletion import RowAddresses, keep_addresses
 from omnigraph.bulk.load.match_stored import (
     CONTENT,
     UpsertBucket,
@@ -24,7 +25,11 @@ from omnigraph.bulk.load.match_stored import (
     values_lost,
     with_content,
 )
-from omnigraph.bulk.load.shuffle import BucketFiles, ShuffleWriter, read_bucket
+from omnigraph.bulk.load.shuffle import (
+    Shuffled,
+    ShuffleFile,
+    ShuffleWriter,
+)
 from omnigraph.bulk.load.stage import FINAL, LoadContext, shuffle_values, without_control_columns
 from omnigraph.bulk.load.stored_keys import StoredBucket, shuffle_stored_values
 from omnigraph.constraints import NULLED, Report, TypeImage
@@ -51,11 +56,11 @@ Order = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CheckTask:
-    """One bucket: the objects that hold its rows, of the input and of stored types."""
+class LoadChecks:
+    """What the tasks of one round of checks share."""
 
     context: LoadContext
-    paths: tuple[str, ...]
+    shuffled: Shuffled
     files: Mapping[int, str]
     lines_before: Mapping[int, int]
     written: frozenset[str]
@@ -65,7 +70,7 @@ class CheckTask:
     """The versions of the tables that the load is checked against."""
     matched: frozenset[str] = frozenset()
     """Edge types with rows that have no id and are compared by content."""
-    replaced: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    replaced: Mapping[str, Sequence[RowAddresses]] = field(default_factory=dict)
     """Addresses of stored rows that rows with ids replace."""
 
     def report(self) -> Report:
@@ -77,12 +82,12 @@ class MergedRows:
     """Rows of one type that a merge wrote, and addresses of the rows they replace."""
 
     fragments: list[Any] = field(default_factory=list)
-    addresses: np.ndarray[Any, Any] | None = None
+    addresses: list[RowAddresses] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class CheckedBucket:
-    """The result of one bucket.
+class CheckedBuckets:
+    """The result of one task.
 
     ``overridden``: positions of rows whose id occurs again later, by type. The load fails because
     of them; the remaining checks apply to the last row of an id.
@@ -90,8 +95,8 @@ class CheckedBucket:
 
     reports: list[tuple[Order, Report]] = field(default_factory=list)
     merged: dict[str, MergedRows] = field(default_factory=dict)
-    overridden: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    bucket_files: BucketFiles = field(default_factory=dict)
+    overridden: dict[str, list[np.ndarray[Any, Any]]] = field(default_factory=dict)
+    shuffled: ShuffleFile | None = None
     values_nulled: int = 0
     edges_repeated: int = 0
 
@@ -99,15 +104,40 @@ class CheckedBucket:
         if report:
             self.reports.append((order, report))
 
+    def merge(
+        self,
+        checks: LoadChecks,
+        key: str,
+        fragments: Sequence[Any],
+        addresses: np.ndarray[Any, Any] | None,
+    ) -> None:
+        """Note rows that were written, and the stored rows that they replace."""
+        merged, context = self.merged.setdefault(key, MergedRows()), checks.context
+        merged.fragments.extend(fragments)
+        if addresses is not None and len(addresses):
+            merged.addresses.append(keep_addresses(context.objects, context.prefix, addresses))
+
 
 # -- by id -----------------------------------------------------------------------------------------
 
 
-def check_bucket_ids(task: CheckTask) -> CheckedBucket:
-    """Check the ids of one bucket; write deferred rows and find the rows they replace (task)."""
+def check_bucket_ids(task: LoadChecks, buckets: range) -> CheckedBuckets:
+    """Check the ids of some buckets; write deferred rows and find the rows they replace (task)."""
     context = task.context
-    tables = read_bucket(context.objects, task.paths, ("ids/", "rows/", "stored/"))
-    checked, shuffle = CheckedBucket(), ShuffleWriter(context.buckets)
+    checked, shuffle = CheckedBuckets(), ShuffleWriter(context.buckets)
+    for tables in task.shuffled.read(context.objects, buckets, ("ids/", "rows/", "stored/")):
+        _check_ids(task, tables, shuffle, checked)
+    checked.shuffled = shuffle.write(context.objects, f"{context.prefix}/values")
+    return checked
+
+
+def _check_ids(
+    task: LoadChecks,
+    tables: Mapping[str, pa.Table],
+    shuffle: ShuffleWriter,
+    checked: CheckedBuckets,
+) -> None:
+    context = task.context
     for key in sorted(task.written):
         kind = "rows" if key in context.deferred else "ids"
         owner, rows = context.schema.type(key), tables.get(f"{kind}/{key}")
@@ -135,29 +165,27 @@ def check_bucket_ids(task: CheckTask) -> CheckedBucket:
             marked = _mark_final(rows)
             shuffle_values(shuffle, owner, marked)
             if task.staging and not report:
-                checked.merged[key] = _merge(task, owner, marked, stored)
+                checked.merge(task, key, *_merge(task, owner, marked, stored))
                 checked.values_nulled += _lost(task, owner, marked, stored)
             if key in task.matched and isinstance(owner, EdgeType):
                 final = with_content(owner, marked.filter(marked[FINAL])).select([CONTENT])
                 shuffle.add(f"named-content/{key}", final, final[CONTENT])
         elif "key" in report.rules:
             marked = _mark_final(rows)
-            checked.overridden[key] = places(marked.filter(pc.invert(marked[FINAL])))
+            earlier = places(marked.filter(pc.invert(marked[FINAL])))
+            checked.overridden.setdefault(key, []).append(earlier)
         elif context.mode == "merge":
-            checked.merged[key] = MergedRows(addresses=_replaced(rows, stored))
+            checked.merge(task, key, (), _replaced(rows, stored))
             checked.values_nulled += _lost(task, owner, rows, stored)
-    if shuffle.tables:
-        checked.bucket_files = shuffle.write(context.objects, f"{context.prefix}/values")
-    return checked
 
 
 def _upsert(
-    task: CheckTask,
+    task: LoadChecks,
     owner: NodeType | EdgeType,
     rows: pa.Table,
     stored: pa.Table | None,
     shuffle: ShuffleWriter,
-    checked: CheckedBucket,
+    checked: CheckedBuckets,
 ) -> None:
     """Apply the upserted rows to the stored ones, write them and shuffle their values."""
     context, report = task.context, task.report()
@@ -174,11 +202,11 @@ def _upsert(
     if stored is not None:
         shuffle_stored_values(shuffle, owner, stored, as_array(written["id"]))
     addresses = np.concatenate(bucket.replaced) if bucket.replaced else None
-    checked.merged[owner.key] = MergedRows(bucket.fragments, addresses)
+    checked.merge(task, owner.key, bucket.fragments, addresses)
 
 
 def _lost(
-    task: CheckTask, owner: NodeType | EdgeType, rows: pa.Table, stored: pa.Table | None
+    task: LoadChecks, owner: NodeType | EdgeType, rows: pa.Table, stored: pa.Table | None
 ) -> int:
     """How many stored values a merge sets to null."""
     if stored is None or task.context.assigned is not None:
@@ -194,32 +222,43 @@ def _lost(
 # -- edges by content ------------------------------------------------------------------------------
 
 
-def match_bucket_edges(task: CheckTask) -> CheckedBucket:
+def match_bucket_edges(task: LoadChecks, buckets: range) -> CheckedBuckets:
     """Compare edges without id by content (task): an upsert adds the new ones, a merge counts
     duplicates."""
     context = task.context
+    checked, shuffle = CheckedBuckets(), ShuffleWriter(context.buckets)
     names = ("fresh/", "named-content/", "stored-content/")
-    tables = read_bucket(context.objects, task.paths, names)
-    checked, shuffle = CheckedBucket(), ShuffleWriter(context.buckets)
-    for key in sorted(task.matched):
-        owner, fresh = context.schema.type(key), tables.get(f"fresh/{key}")
-        if fresh is None:
-            continue
-        fresh = in_order(fresh) if context.mode == "upsert" else fresh
-        named, stored = tables.get(f"named-content/{key}"), tables.get(f"stored-content/{key}")
-        new = unmatched(fresh, named, stored, task.replaced.get(key))
-        checked.edges_repeated += fresh.num_rows - new.num_rows
-        if context.mode == "upsert" and new.num_rows:
-            shuffle_values(shuffle, owner, new)
-            if task.staging:
-                hit("task.before_files")
-                checked.merged[key] = MergedRows(
-                    write_rows(context.target(key), without_control_columns(new))
-                )
-                hit("task.after_files")
-    if shuffle.tables:
-        checked.bucket_files = shuffle.write(context.objects, f"{context.prefix}/matched")
+    for tables in task.shuffled.read(context.objects, buckets, names):
+        for key in sorted(task.matched):
+            if f"fresh/{key}" in tables:
+                _match_edges(task, key, tables, shuffle, checked)
+    checked.shuffled = shuffle.write(context.objects, f"{context.prefix}/matched")
     return checked
+
+
+def _match_edges(
+    task: LoadChecks,
+    key: str,
+    tables: Mapping[str, pa.Table],
+    shuffle: ShuffleWriter,
+    checked: CheckedBuckets,
+) -> None:
+    context, owner, fresh = task.context, task.context.schema.type(key), tables[f"fresh/{key}"]
+    fresh = in_order(fresh) if context.mode == "upsert" else fresh
+    named, stored = tables.get(f"named-content/{key}"), tables.get(f"stored-content/{key}")
+    if stored is not None:
+        for part in task.replaced.get(key, ()):
+            gone = np.isin(stored[ADDRESS].to_numpy(), part.read(context.objects))
+            stored = stored.filter(pa.array(~gone))
+    new = unmatched(fresh, named, stored)
+    checked.edges_repeated += fresh.num_rows - new.num_rows
+    if context.mode == "upsert" and new.num_rows:
+        shuffle_values(shuffle, owner, new)
+        if task.staging:
+            hit("task.before_files")
+            rows = without_control_columns(new)
+            checked.merge(task, key, write_rows(context.target(key), rows), None)
+            hit("task.after_files")
 
 
 def _mark_final(rows: pa.Table) -> pa.Table:
@@ -239,58 +278,59 @@ def _replaced(rows: pa.Table, stored: pa.Table | None) -> np.ndarray[Any, Any] |
 
 
 def _merge(
-    task: CheckTask, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
-) -> MergedRows:
+    task: LoadChecks, owner: NodeType | EdgeType, marked: pa.Table, stored: pa.Table | None
+) -> tuple[list[Any], np.ndarray[Any, Any] | None]:
     """Write the rows of a bucket; returns the files and the addresses of the replaced rows.
 
     When only some properties are assigned, rows that no longer exist are left out.
     """
     context, rows = task.context, without_control_columns(marked.filter(marked[FINAL]))
-    merged, table = MergedRows(), context.target(owner.key)
+    table = context.target(owner.key)
+    fragments: list[Any] = []
+    addresses: np.ndarray[Any, Any] | None = None
     if stored is not None:
         stored = stored.filter(pc.is_in(stored["id"], value_set=as_array(rows["id"])))
     hit("task.before_files")
     if stored is not None and stored.num_rows:
         located = stored.take(pc.sort_indices(stored[ADDRESS]))
-        merged.addresses = located[ADDRESS].to_numpy().astype(np.uint64)
+        addresses = located[ADDRESS].to_numpy().astype(np.uint64)
         if context.assigned is None:
-            rows = with_hidden(table, rows, merged.addresses)
+            rows = with_hidden(table, rows, addresses)
         else:
             source = context.tables.open(task.stored[owner.key])
             which = context.assigned[owner.key]
-            merged.fragments, kept = write_assigned(source, table, located, rows, which)
-            merged.addresses = merged.addresses[kept]
+            fragments, kept = write_assigned(source, table, located, rows, which)
+            addresses = addresses[kept]
     if rows.num_rows and context.assigned is None:
-        merged.fragments = write_rows(table, rows)
+        fragments = write_rows(table, rows)
     hit("task.after_files")
-    return merged
+    return fragments, addresses
 
 
 # -- by value --------------------------------------------------------------------------------------
 
 
-def check_bucket_values(task: CheckTask) -> CheckedBucket:
-    """Check one bucket by value (task): unique tuples, ends, deleted nodes, cardinality."""
-    context = task.context
-    tables = read_bucket(context.objects, task.paths)
-    checked = CheckedBucket()
-    types = [context.schema.type(key) for key in sorted(task.written)]
-    for owner in types:
-        _check_unique(task, owner, tables, checked)
-    for owner in types:
-        if isinstance(owner, EdgeType):
-            _check_ends(task, owner, tables, checked)
-            _check_cardinality(task, owner, tables, checked)
-        elif context.mode == "overwrite":
-            _check_deleted_nodes(task, owner, tables, checked)
+def check_bucket_values(task: LoadChecks, buckets: range) -> CheckedBuckets:
+    """Check some buckets by value (task): unique tuples, ends, deleted nodes, cardinality."""
+    checked = CheckedBuckets()
+    types = [task.context.schema.type(key) for key in sorted(task.written)]
+    for tables in task.shuffled.read(task.context.objects, buckets):
+        for owner in types:
+            _check_unique(task, owner, tables, checked)
+        for owner in types:
+            if isinstance(owner, EdgeType):
+                _check_ends(task, owner, tables, checked)
+                _check_cardinality(task, owner, tables, checked)
+            elif task.context.mode == "overwrite":
+                _check_deleted_nodes(task, owner, tables, checked)
     return checked
 
 
 def _check_unique(
-    task: CheckTask,
+    task: LoadChecks,
     owner: NodeType | EdgeType,
     tables: Mapping[str, pa.Table],
-    checked: CheckedBucket,
+    checked: CheckedBuckets,
 ) -> None:
     for number, columns in enumerate(owner.unique):
         rows = tables.get(f"unique/{owner.key}/{number}")
@@ -310,7 +350,7 @@ def _check_unique(
 
 
 def _check_ends(
-    task: CheckTask, edge: EdgeType, tables: Mapping[str, pa.Table], checked: CheckedBucket
+    task: LoadChecks, edge: EdgeType, tables: Mapping[str, pa.Table], checked: CheckedBuckets
 ) -> None:
     stored = StoredBucket(_by_key(tables, "stored/"))
     for number, (column, node_key) in enumerate(ends(edge)):
@@ -327,7 +367,7 @@ def _check_ends(
 
 
 def _check_deleted_nodes(
-    task: CheckTask, node: NodeType, tables: Mapping[str, pa.Table], checked: CheckedBucket
+    task: LoadChecks, node: NodeType, tables: Mapping[str, pa.Table], checked: CheckedBuckets
 ) -> None:
     """Stored edges of types that the load does not write and whose node it deletes."""
     stored = StoredBucket(_by_key(tables, "stored/"))
@@ -344,7 +384,7 @@ def _check_deleted_nodes(
 
 
 def _check_cardinality(
-    task: CheckTask, edge: EdgeType, tables: Mapping[str, pa.Table], checked: CheckedBucket
+    task: LoadChecks, edge: EdgeType, tables: Mapping[str, pa.Table], checked: CheckedBuckets
 ) -> None:
     if edge.cardinality == EdgeCardinality():
         return
@@ -364,7 +404,7 @@ def _check_cardinality(
     checked.note((4, edge.key), report)
 
 
-def _nodes(task: CheckTask, key: str, tables: Mapping[str, pa.Table]) -> TypeImage:
+def _nodes(task: LoadChecks, key: str, tables: Mapping[str, pa.Table]) -> TypeImage:
     """The written ids of a node type in this bucket."""
     rows = tables.get(f"ids/{key}")
     if rows is None:
@@ -382,7 +422,7 @@ def _column(tables: Mapping[str, pa.Table], name: str, column: str) -> pa.Array:
     return empty_ids() if found is None else as_array(found[column])
 
 
-def _with_final(task: CheckTask, key: str, rows: pa.Table) -> pa.Table:
+def _with_final(task: LoadChecks, key: str, rows: pa.Table) -> pa.Table:
     """The rows with the column ``FINAL``, if some rows of the type are overridden."""
     if key not in task.overridden or FINAL in rows.column_names:
         return rows

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omnigraph.bulk.load.bucket_checks import CheckedBucket
+from omnigraph.bulk.load.bucket_checks import CheckedBuckets
 from omnigraph.bulk.load.match_stored import CONTENT
 from omnigraph.bulk.load.stage import StagedPart
 from omnigraph.bulk.load.stored_keys import StoredProjection
@@ -144,7 +144,7 @@ def report_rows(
     return unread, broken
 
 
-def report_checks(results: Iterable[CheckedBucket]) -> Report:
+def report_checks(results: Iterable[CheckedBuckets]) -> Report:
     """All violations found by the bucket checks, in the order of the evaluator."""
     noted = [(order, report) for result in results for order, report in result.reports]
     found: list[tuple[Any, Violation]] = []
@@ -166,10 +166,13 @@ def one_report(*reports: Report) -> Report:
     return whole
 
 
-def joined(parts: Sequence[Mapping[str, np.ndarray[Any, Any]]]) -> dict[str, Any]:
-    """Arrays of several tasks, concatenated by key."""
-    keys = {key for part in parts for key in part}
-    return {key: np.concatenate([part[key] for part in parts if key in part]) for key in keys}
+def overridden_rows(results: Iterable[CheckedBuckets]) -> dict[str, np.ndarray[Any, Any]]:
+    """The positions of overridden rows that several tasks found, by type."""
+    found: dict[str, list[np.ndarray[Any, Any]]] = {}
+    for result in results:
+        for key, positions in result.overridden.items():
+            found.setdefault(key, []).extend(positions)
+    return {key: np.concatenate(positions) for key, positions in found.items()}
 
 
 def _fill(whole: Report, reports: Sequence[Report], violations: Iterable[Violation]) -> None:

@@ -33,6 +33,11 @@ class InputFrame:
     type_key: str
     data: Any
 
+    @property
+    def name(self) -> str:
+        """What messages say instead of the name of a file."""
+        return f"<{self.type_name}>"
+
     def shape(self) -> bytes:
         """The type and schema of the frame, which identify it in a request."""
         return f"{self.type_key}\0{self.data.schema.json()}".encode()
@@ -87,16 +92,16 @@ def stage_frame(
 ) -> list[StagedPart]:
     """Stage all partitions of a frame; ``first`` is the number of the first part."""
     assert isinstance(tasks, FrameTasks), "a DataFrame belongs to a Spark session"
-    stage = _stage_partition(context, frame.type_name, frame.type_key, first)
+    stage = _stage_partition(context, frame.name, frame.type_key, first)
     return tasks.map_partitions(f"reading {frame.type_name}", frame.data, stage)
 
 
 def _stage_partition(
-    context: LoadContext, type_name: str, key: str, first: int
+    context: LoadContext, name: str, key: str, first: int
 ) -> Callable[[int, Iterator[pa.RecordBatch]], StagedPart]:
     def stage(number: int, batches: Iterator[pa.RecordBatch]) -> StagedPart:
-        result = StagedPart(first + number, f"<{type_name}>", begins_file=number == 0)
-        stager = Stager(context, result)
+        result = StagedPart(first + number, begins_file=number == 0)
+        stager = Stager(context, result, parts={first + number: name})
         return stager.run(lambda collector, pause: _read(context, key, collector, pause, batches))
 
     return stage

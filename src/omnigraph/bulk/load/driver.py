@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from omnigraph.bulk.assign import PropertyAssignment
@@ -23,27 +24,34 @@ from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.intent import Intent
 from omnigraph.bulk.load.bloom_filter import merge_filters
 from omnigraph.bulk.load.bucket_checks import (
-    CheckedBucket,
-    CheckTask,
+    CheckedBuckets,
+    LoadChecks,
     MergedRows,
     check_bucket_ids,
     check_bucket_values,
     match_bucket_edges,
 )
 from omnigraph.bulk.load.check_plan import (
-    joined,
     lines_before,
     needs_value_checks,
     one_report,
+    overridden_rows,
     report_checks,
     report_rows,
     stored_projections,
 )
 from omnigraph.bulk.load.dataframes import InputFrame, find_frames, stage_frame
-from omnigraph.bulk.load.input_parts import PART_BYTES, InputPart, digest_part, find_parts
-from omnigraph.bulk.load.shuffle import BUCKETS_MAX, BucketFiles, bucket_paths
-from omnigraph.bulk.load.stage import LoadContext, StagedPart, StageTask, stage_part
-from omnigraph.bulk.load.stored_keys import shuffle_stored, stored_tasks
+from omnigraph.bulk.load.input_parts import (
+    PART_BYTES,
+    InputPart,
+    digest_parts,
+    find_parts,
+    pack_parts,
+)
+from omnigraph.bulk.load.shuffle import Shuffled
+from omnigraph.bulk.load.stage import LoadContext, StagedPart, StageTask, stage_parts
+from omnigraph.bulk.load.stored_keys import StoredScan, shuffle_stored, stored_tasks
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.rows import TablePin
@@ -127,7 +135,6 @@ class BulkLoad:
         self._spec = spec
         self._start = attempt
         self._policy = policy.keeping(spec.mode == "overwrite")
-        self._tasks = tasks
         self._new_branch = for_new_branch
         self._sizes = sizes
         self._shown_max = shown_max
@@ -138,11 +145,14 @@ class BulkLoad:
         self._schema_hash = attempt.snapshot.schema_hash
         self._operation_id = new_ulid()
         self._intent = Intent(self._repository, self._operation_id)
+        self._scratch = Scratch(GraphStorage.of(self._repository), self._intent.prefix)
+        self._tasks = tasks.within(self._scratch)
         self._parts: list[InputPart] = []
         self._frames: list[InputFrame] = []
         self._targets: dict[str, _LoadTarget] = {}
         self._staged: list[StagedPart] = []
         self._before: dict[int, int] = {}
+        self._files: dict[int, str] = {}
         self._orders: Orders = {}
         self._broken = Report()
         self._outcome: _CheckOutcome | None = None
@@ -175,26 +185,35 @@ class BulkLoad:
             self._buckets(attempt),
             self._spec.columns,
             self._shown_max,
-            self._quarantined_lines,
             None if self._assignment is None else self._assignment.types,
             self._deferred_types(),
             self._filtered_types(attempt),
             self._orders,
         )
+        self._files = {part.number: part.name for part in self._parts}
         self._staged = self._tasks.run(
-            "reading", stage_part, [StageTask(self._context, part) for part in self._parts]
+            "reading", partial(stage_parts, self._context), self._stage_tasks()
         )
         for frame in self._frames:
-            following = max((result.part + 1 for result in self._staged), default=0)
-            self._staged += stage_frame(self._tasks, self._context, frame, following)
+            following = max(self._files, default=-1) + 1
+            results = stage_frame(self._tasks, self._context, frame, following)
+            self._files |= {result.part: frame.name for result in results}
+            self._staged += results
         hit("stage.after_files")
-        self._before = lines_before(self._staged)
+        self._before = dict.fromkeys(self._files, 0) | lines_before(self._staged)
         unread, self._broken = report_rows(self._schema, self._staged, self._before)
         self._outcome = None
         if unread or "required" in self._broken.rules:
             self._refuse(one_report(unread, self._broken))
         if not self._orders and any(result.orders for result in self._staged):
             self._stage_in_order(attempt)
+
+    def _stage_tasks(self) -> list[StageTask]:
+        skipped = self._quarantined_lines
+        return [
+            StageTask(pack, {p.number: skipped[p.number] for p in pack if p.number in skipped})
+            for pack in pack_parts(self._parts, self._sizes.part_bytes)
+        ]
 
     def _stage_in_order(self, attempt: Attempt) -> None:
         """Stage everything again, with composite keys in the order that fits all parts."""
@@ -207,8 +226,8 @@ class BulkLoad:
 
     def locate(self, file: str, line: int) -> tuple[int, int]:
         """The part that contains a line of a file, and the number of the line in that part."""
-        found = [result for result in self._staged if result.name == file]
-        part = max(a.part for a in found if self._before[a.part] < line)
+        named = [number for number, name in self._files.items() if name == file]
+        part = max(number for number in named if self._before[number] < line)
         return part, line - self._before[part]
 
     @property
@@ -218,7 +237,7 @@ class BulkLoad:
     @property
     def parts_known(self) -> bool:
         """Whether the input was read, so that lines of it can be located."""
-        return bool(self._before)
+        return bool(self._staged)
 
     def _make_targets(self, attempt: Attempt) -> dict[str, _LoadTarget]:
         """The staging table of each type that may occur: the branch's own table, or a fork."""
@@ -261,8 +280,7 @@ class BulkLoad:
         stored = sum(pin.rows for pin in attempt.snapshot.pins.values())
         size = sum(part.size for part in self._parts) + stored * STORED_ROW_BYTES
         buckets = math.ceil(size / BUCKET_BYTES)
-        least = self._tasks.parallelism if buckets > 1 else 1
-        return min(max(buckets, least), BUCKETS_MAX)
+        return max(buckets, self._tasks.parallelism if buckets > 1 else 1)
 
     # -- checking ----------------------------------------------------------------------------------
 
@@ -283,33 +301,32 @@ class BulkLoad:
             self._schema, attempt.snapshot, self._spec.mode, given, matched
         )
         refs = {item.key: pins[item.key].ref for item in projections}
-        shuffled: list[BucketFiles] = [
-            bucket_files for result in self._staged for bucket_files in result.shuffled
-        ]
+        shuffled = Shuffled(context.buckets).and_(
+            file for result in self._staged for file in result.shuffled
+        )
         paths = [result.filter_path for result in self._staged]
         filters = (
             merge_filters(context.objects, paths, context.filtered_types) if projections else None
         )
-        shuffled += self._tasks.run(
-            "reading stored keys", shuffle_stored, stored_tasks(context, refs, projections, filters)
+        scan = StoredScan(context, refs, tuple(projections), filters)
+        stored = self._tasks.run(
+            "reading stored keys", partial(shuffle_stored, scan), stored_tasks(scan)
         )
-        by_id: list[CheckedBucket] = []
+        shuffled = shuffled.and_(stored)
+        by_id: list[CheckedBuckets] = []
         if any(given.values()):
-            specs = self._check_tasks(shuffled, stored=refs)
-            by_id = self._tasks.run("checking ids", check_bucket_ids, specs, light=True)
-            shuffled += [result.bucket_files for result in by_id]
+            by_id = self._check_buckets("checking ids", check_bucket_ids, shuffled, stored=refs)
+            shuffled = shuffled.and_(result.shuffled for result in by_id)
         if any("required" in report.rules for result in by_id for _, report in result.reports):
             self._refuse(one_report(self._broken, report_checks(by_id)), by_id)
-        by_content: list[CheckedBucket] = []
+        by_content: list[CheckedBuckets] = []
         if matched:
-            specs = self._check_tasks(shuffled, by_id)
-            by_content = self._tasks.run("matching edges", match_bucket_edges, specs, light=True)
-            shuffled += [result.bucket_files for result in by_content]
-        by_value: list[CheckedBucket] = []
+            by_content = self._check_buckets("matching edges", match_bucket_edges, shuffled, by_id)
+            shuffled = shuffled.and_(result.shuffled for result in by_content)
+        by_value: list[CheckedBuckets] = []
         if needs_value_checks(self._schema, self._spec.mode, given):
-            specs = self._check_tasks(shuffled, by_id)
-            by_value = self._tasks.run(
-                "checking constraints", check_bucket_values, specs, light=True
+            by_value = self._check_buckets(
+                "checking constraints", check_bucket_values, shuffled, by_id
             )
         staging = [*by_id, *by_content]
         self._refuse(one_report(self._broken, report_checks([*by_id, *by_value])), staging)
@@ -325,7 +342,7 @@ class BulkLoad:
         )
         return self._outcome
 
-    def _refuse(self, report: Report, by_id: Sequence[CheckedBucket] = ()) -> None:
+    def _refuse(self, report: Report, by_id: Sequence[CheckedBuckets] = ()) -> None:
         """Raise the violations of a report, if it has any, and remove the staged files.
 
         After an attempt to commit the files are left to cleanup: it may still refer to them.
@@ -334,37 +351,38 @@ class BulkLoad:
             discard(self._repository, self._required_context, self._staged, by_id)
         report.raise_any()
 
-    def _check_tasks(
+    def _check_buckets(
         self,
-        shuffled: Sequence[BucketFiles],
-        by_id: Sequence[CheckedBucket] = (),
+        name: str,
+        check: Callable[[LoadChecks, range], CheckedBuckets],
+        shuffled: Shuffled,
+        by_id: Sequence[CheckedBuckets] = (),
         stored: Mapping[str, TableRef] | None = None,
-    ) -> list[CheckTask]:
-        context, matched = self._required_context, self._matched
-        overridden = joined([result.overridden for result in by_id])
-        replaced = joined(
-            [
-                {k: m.addresses for k, m in result.merged.items() if m.addresses is not None}
+    ) -> list[CheckedBuckets]:
+        """Run one round of checks over all buckets."""
+        matched = self._matched
+        replaced = {
+            key: [
+                part
                 for result in by_id
+                if key in result.merged
+                for part in result.merged[key].addresses
             ]
+            for key in matched
+        }
+        checks = LoadChecks(
+            self._required_context,
+            shuffled,
+            self._files,
+            self._before,
+            frozenset(self._given),
+            staging=not self._broken,
+            overridden=overridden_rows(by_id),
+            stored=stored or {},
+            matched=matched,
+            replaced=replaced,
         )
-        files = {result.part: result.name for result in self._staged}
-        return [
-            CheckTask(
-                context,
-                paths,
-                files,
-                self._before,
-                frozenset(self._given),
-                staging=not self._broken,
-                overridden=overridden,
-                stored=stored or {},
-                matched=matched,
-                replaced={key: found for key, found in replaced.items() if key in matched},
-            )
-            for bucket in range(context.buckets)
-            if (paths := tuple(bucket_paths(shuffled, bucket)))
-        ]
+        return self._tasks.run(name, partial(check, checks), shuffled.ranges(), light=True)
 
     @property
     def _matched(self) -> frozenset[str]:
@@ -474,10 +492,9 @@ class BulkLoad:
         written += [fragment for part in merged for fragment in part.fragments]
         if not written:
             return None
-        taken = [part.addresses for part in merged if part.addresses is not None]
-        replaced = sum(map(len, taken))
-        context = self._required_context
-        changed, gone = delete_replaced(self._tasks, context.graph, context.prefix, table, taken)
+        taken = [addresses for part in merged for addresses in part.addresses]
+        replaced = sum(addresses.count for addresses in taken)
+        changed, gone = delete_replaced(self._tasks, self._scratch, table, taken)
         return stage_fragments(
             table,
             "upsert" if self._spec.mode in ("merge", "upsert") else "insert",
@@ -500,8 +517,9 @@ class BulkLoad:
         Of a DataFrame only the schema counts: it may compute other rows each time.
         """
         digest = hashlib.sha256(self._spec.mode.encode())
-        for found in self._tasks.run("reading for the key", digest_part, self._parts):
-            digest.update(found)
+        packs = pack_parts(self._parts, self._sizes.part_bytes)
+        for found in self._tasks.run("reading for the key", digest_parts, packs):
+            digest.update(b"".join(found))
         for frame in self._frames:
             digest.update(frame.shape())
         return digest.hexdigest()

@@ -1,8 +1,9 @@
 """Input splits: how the input of a load is divided among tasks, and how one part is read.
 
 An NDJSON file is split by bytes, a Parquet file by row groups; compressed files, CSV and objects of
-a store are read by one task each, in batches. Splits depend on the input alone, never on the
-cluster, so that ids derived from a record's position are deterministic.
+a store are read by one task each, in batches. Small files are packed into tasks. Splits depend on
+the input alone, never on the cluster, so that ids derived from a record's position are
+deterministic.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, Final, Literal, cast
 
@@ -44,6 +45,17 @@ PARTS_MULTIPLE: Final = 4
 """The number of parts of a split file is a multiple of this: on a few cores the last round of tasks
 then uses all of them."""
 
+PARTS_AIMED: Final = 64
+"""Input that would have more parts than this gets larger ones: fewer tasks, fewer objects in the
+shuffle, and larger data files."""
+
+GROWTH_MAX: Final = 4
+"""How much larger: then the rows of a part fill the memory that a task has for them."""
+
+FILE_COST_BYTES: Final = 128 << 10
+"""What opening a file costs, in bytes that are read in that time: a task of many small files is
+not longer than one of few large ones."""
+
 BUFFER_BYTES: Final = 192 << 20
 """Bytes of columns that a task buffers before it stages them: bounds its memory."""
 
@@ -68,10 +80,15 @@ class InputPart:
     end: int | None = None
     storage: StorageSettings = field(default_factory=StorageSettings)
     """Storage settings of ``path``."""
+    is_compressed: bool = False
+    is_whole: bool = True
+    """Whether it is a whole file."""
+    data_lines_before: int = 0
+    """Lines of the file before ``data``."""
 
     @property
     def begins_file(self) -> bool:
-        return self.start == 0
+        return self.start == 0 and not self.data_lines_before
 
     def file(self) -> SourceFile:
         if self.path is not None:
@@ -95,29 +112,63 @@ def find_parts(
             "`strict=False` is not supported on Spark",
             remedy="Load without `strict=False`, or use engine `local`.",
         )
-    found: list[InputPart] = []
-    _split(spec, spec.source, spec.type_name, schema, storage, part_bytes, found)
-    return [replace(part, number=number) for number, part in enumerate(found)]
+    files: list[InputPart] = []
+    _collect(spec, spec.source, spec.type_name, schema, storage, files)
+    step = _part_bytes(files, part_bytes)
+    parts = (part for file in files for part in _divided(file, step))
+    return [replace(part, number=number) for number, part in enumerate(parts)]
 
 
-def _split(
+def pack_parts(
+    parts: Sequence[InputPart], part_bytes: int = PART_BYTES
+) -> list[tuple[InputPart, ...]]:
+    """The parts of each task: one part of a file, or adjacent whole files up to a part's size.
+
+    Files of one name are not packed together: messages name the file and the line.
+    """
+    step = _part_bytes(parts, part_bytes)
+    packs: list[tuple[InputPart, ...]] = []
+    held: list[InputPart] = []
+    names: set[str] = set()
+    size = 0
+    for part in parts:
+        cost = part.size + FILE_COST_BYTES
+        if held and (not part.is_whole or part.name in names or size + cost > step):
+            packs.append(tuple(held))
+            held, names, size = [], set(), 0
+        if not part.is_whole:
+            packs.append((part,))
+            continue
+        held.append(part)
+        names.add(part.name)
+        size += cost
+    return [*packs, tuple(held)] if held else packs
+
+
+def _part_bytes(parts: Sequence[InputPart], part_bytes: int) -> int:
+    """The size of the parts of this input: as given, and larger for a large input."""
+    total = sum(part.size for part in parts)
+    return min(max(total // PARTS_AIMED, part_bytes), part_bytes * GROWTH_MAX)
+
+
+def _collect(
     spec: LoadSpec,
     source: Any,
     type_name: str | None,
     schema: AcceptedSchema,
     storage: StorageSettings,
-    part_bytes: int,
     found: list[InputPart],
 ) -> None:
+    """Add the files and tables of a source, each as one whole part."""
     if isinstance(source, Mapping):
         for name, inner in source.items():
-            _split(spec, inner, name, schema, storage, part_bytes, found)
+            _collect(spec, inner, name, schema, storage, found)
     elif isinstance(source, str | os.PathLike):
         for file in find_files(source, storage):
-            found += _of_file(spec, file, type_name, schema, storage, part_bytes)
+            found.append(_of_file(spec, file, type_name, schema, storage))
     elif isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
-        found += _of_file(spec, from_bytes(data), type_name, schema, storage, part_bytes, data)
+        found.append(_of_file(spec, from_bytes(data), type_name, schema, storage, data))
     elif is_tabular(source):
         found.append(_of_table(spec, source, type_name, schema))
     else:
@@ -133,9 +184,8 @@ def _of_file(
     type_name: str | None,
     schema: AcceptedSchema,
     storage: StorageSettings,
-    part_bytes: int,
     data: bytes | None = None,
-) -> list[InputPart]:
+) -> InputPart:
     with opened(file) as stream:
         kind = spec.format or recognise(file, stream)
     if kind == "ndjson" and type_name is not None:
@@ -147,20 +197,48 @@ def _of_file(
         )
     key = None if type_name is None else find_type(schema, type_name).key
     size = len(data) if data is not None else _size(file)
-    path = None if data is not None else file.path
-    whole = InputPart(0, file.name, path, data, kind, key, size, storage=storage)
-    if kind == "parquet":
+    compressed = kind != "parquet" and is_compressed(file)
+    return InputPart(
+        0,
+        file.name,
+        path=None if data is not None else file.path,
+        data=data,
+        format=kind,
+        type_key=key,
+        size=size * COMPRESSION_FACTOR if compressed else size,
+        storage=storage,
+        is_compressed=compressed,
+    )
+
+
+def _divided(whole: InputPart, part_bytes: int) -> list[InputPart]:
+    """A file as parts of about this size, where its format allows."""
+    if whole.format == "parquet":
         return _row_groups(whole, part_bytes)
-    if is_compressed(file):
-        return [replace(whole, size=size * COMPRESSION_FACTOR)]
-    if kind == "csv" or not (data is not None or file.is_local) or size <= part_bytes:
+    splittable = whole.format == "ndjson" and not whole.is_compressed
+    if not splittable or whole.size <= part_bytes:
         return [whole]
-    rounds = math.ceil(size / (part_bytes * PARTS_MULTIPLE))
-    step = math.ceil(size / (rounds * PARTS_MULTIPLE))
-    return [
-        replace(whole, start=start, end=min(start + step, size), size=step)
-        for start in range(0, size, step)
+    if whole.path is not None and not whole.file().is_local:
+        return [whole]
+    rounds = math.ceil(whole.size / (part_bytes * PARTS_MULTIPLE))
+    step = math.ceil(whole.size / (rounds * PARTS_MULTIPLE))
+    parts = [
+        replace(whole, start=start, end=min(start + step, whole.size), size=step, is_whole=False)
+        for start in range(0, whole.size, step)
     ]
+    return parts if whole.data is None else _sliced(whole.data, parts)
+
+
+def _sliced(data: bytes, parts: Sequence[InputPart]) -> list[InputPart]:
+    """Parts of bytes in memory, each with its own lines only."""
+    found, before = [], 0
+    raw = io.BytesIO(data)
+    for part in parts:
+        assert part.end is not None
+        lines = data[_line_start(raw, part.start) : _line_start(raw, part.end)]
+        found.append(replace(part, data=lines, start=0, end=None, data_lines_before=before))
+        before += lines.count(b"\n")
+    return found
 
 
 def _size(file: SourceFile) -> int:
@@ -177,8 +255,10 @@ def _row_groups(whole: InputPart, part_bytes: int) -> list[InputPart]:
     for group in range(metadata.num_row_groups):
         held += metadata.row_group(group).total_byte_size
         if held >= part_bytes or group == metadata.num_row_groups - 1:
-            parts.append(replace(whole, start=start, end=group + 1, size=held))
+            parts.append(replace(whole, start=start, end=group + 1, size=held, is_whole=False))
             start, held = group + 1, 0
+    if len(parts) == 1:
+        return [replace(parts[0], is_whole=True)]
     return parts or [replace(whole, end=0)]
 
 
@@ -225,7 +305,7 @@ def _read_lines(part: InputPart, collector: RowCollector, pause: Callable[[], No
     reader = StrictReader(collector, lambda _: pause())
     if part.end is None:
         with opened(part.file()) as stream:
-            return reader.read(stream)
+            return reader.read(stream, begins_file=part.begins_file)
     with part.file().open() as raw:
         start, end = _line_start(raw, part.start), _line_start(raw, part.end)
         raw.seek(start)
@@ -243,7 +323,9 @@ def _line_start(raw: IO[bytes], position: int) -> int:
 
 def lines_before(part: InputPart) -> int:
     """How many lines of its file precede a part. Reads them again: for error messages only."""
-    count = 0
+    count = part.data_lines_before
+    if part.data is not None:
+        return count
     with part.file().open() as raw:
         left = _line_start(raw, part.start)
         raw.seek(0)
@@ -256,7 +338,12 @@ def lines_before(part: InputPart) -> int:
     return count
 
 
-def digest_part(part: InputPart) -> bytes:
+def digest_parts(parts: Sequence[InputPart]) -> list[bytes]:
+    """The digests of some parts (task)."""
+    return [_digest_part(part) for part in parts]
+
+
+def _digest_part(part: InputPart) -> bytes:
     """SHA-256 of the name, type and content of a part."""
     digest = hashlib.sha256(f"{part.name}\0{part.type_key}\0".encode())
     with part.file().open() as raw:

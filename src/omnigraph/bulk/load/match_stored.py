@@ -127,20 +127,10 @@ class UpsertBucket:
 # -- edges by their content ------------------------------------------------------------------------
 
 
-def unmatched(
-    fresh: pa.Table,
-    named: pa.Table | None,
-    stored: pa.Table | None,
-    replaced: np.ndarray[Any, Any] | None,
-) -> pa.Table:
-    """New edges of one bucket that differ from all earlier, named and stored edges.
-
-    Stored edges at the addresses in ``replaced`` are ignored.
-    """
+def unmatched(fresh: pa.Table, named: pa.Table | None, stored: pa.Table | None) -> pa.Table:
+    """New edges of one bucket that differ from all earlier, named and stored edges."""
     known: set[str] = set() if named is None else set(named[CONTENT].to_pylist())
     if stored is not None:
-        if replaced is not None:
-            stored = stored.filter(pa.array(~np.isin(stored[ADDRESS].to_numpy(), replaced)))
         known.update(stored[CONTENT].to_pylist())
     keep = []
     for key in fresh[CONTENT].to_pylist():

@@ -1,17 +1,21 @@
-"""Shuffle through the object store: tables are hash partitioned into buckets, one object each.
+"""Shuffle through the object store: tables are hash partitioned into buckets, one object per task.
 
-Rows with equal values are in the same bucket, whichever task wrote them, so one task per bucket can
-check uniqueness and references over the whole input. A task writes one object per bucket, with any
-number of named tables. Object names are random, so that two attempts of a task never collide; only
-the objects of successful attempts are read.
+Rows with equal values are in the same bucket, whichever task wrote them, so a task that reads one
+bucket of all objects can check uniqueness and references over the whole input. An object holds any
+number of named tables per bucket, bucket after bucket, and at its end an index of where each bucket
+begins; a reader asks for the index entries and the bytes of its buckets and nothing else. Object
+names are random, so that two attempts of a task never collide; only the objects of successful
+attempts are read.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,19 +24,37 @@ from omnigraph.bulk.load.partitions import from_ipc, to_ipc
 from omnigraph.model.ids import new_ulid
 from omnigraph.storage.objects.store import ObjectStore
 
-BUCKETS_MAX: Final = 1_024
+BUCKETS_PER_TASK_MAX: Final = 16
+TASKS_MAX: Final = 1_024
+"""Above this number of buckets a task reads several adjacent ones, at most the number above: every
+reader asks every object for its bytes, so the requests grow with the readers."""
+
+READS_AT_ONCE: Final = 16
+"""Concurrent requests of one task: they wait for the network, not for a core."""
+
+SPILL_BYTES: Final = 64 << 20
+"""Bytes of its buckets that a task keeps in memory until it works on them; more go to a file."""
+
+_ENTRY: Final = 8
+"""Bytes of an index entry: where a bucket begins. One more entry says where the last one ends."""
+
 _WORD: Final = 8
 _MIX: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 
-BucketFiles = dict[int, str]
-"""Paths of the objects that one task wrote, by bucket; empty buckets have none."""
+
+@dataclass(frozen=True, slots=True)
+class ShuffleFile:
+    """One object with the buckets that a task wrote."""
+
+    path: str
+    size: int
 
 
 def bucket_of(values: pa.Array | pa.ChunkedArray, buckets: int) -> np.ndarray[Any, Any]:
     """The bucket of every string: its hash modulo the number of buckets."""
     if buckets == 1:
-        return np.zeros(len(values), dtype=np.uint16)
-    return (hash_of(values) % np.uint64(buckets)).astype(np.uint16)
+        return np.zeros(len(values), dtype=np.uint32)
+    return (hash_of(values) % np.uint64(buckets)).astype(np.uint32)
 
 
 def hash_of(values: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
@@ -100,29 +122,90 @@ class ShuffleWriter:
             self.tables.setdefault(bucket, []).append((name, ordered.slice(start, size)))
             start += size
 
-    def write(self, objects: ObjectStore, prefix: str) -> BucketFiles:
-        """Write one object per bucket; returns their paths."""
-        stem = f"{prefix}/{new_ulid()}"
-        bucket_files = {}
+    def write(self, objects: ObjectStore, prefix: str) -> ShuffleFile | None:
+        """Write the buckets as one object; None when there are no rows."""
+        if not self.tables:
+            return None
+        contents: list[bytes] = []
+        sizes = np.zeros(self.buckets + 1, dtype="<u8")
         for bucket, tables in sorted(self.tables.items()):
-            path = f"{stem}.{bucket}"
-            content = [(name, to_ipc(table)) for name, table in tables]
-            objects.put(path, pickle.dumps(content))
-            bucket_files[bucket] = path
+            contents.append(pickle.dumps([(name, to_ipc(table)) for name, table in tables]))
+            sizes[bucket + 1] = len(contents[-1])
         self.tables.clear()
-        return bucket_files
+        data = b"".join([*contents, np.cumsum(sizes, dtype="<u8").tobytes()])
+        path = f"{prefix}/{new_ulid()}"
+        objects.put(path, data)
+        return ShuffleFile(path, len(data))
 
 
-def read_bucket(
-    objects: ObjectStore, paths: Iterable[str], prefixes: Sequence[str] | None = None
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """The objects of a finished shuffle, in the order of the tasks."""
+
+    buckets: int
+    files: tuple[ShuffleFile, ...] = ()
+
+    def and_(self, files: Iterable[ShuffleFile | None]) -> Shuffled:
+        """With the objects of more tasks."""
+        return Shuffled(self.buckets, self.files + tuple(file for file in files if file))
+
+    def ranges(self) -> list[range]:
+        """The buckets of each task that reads them; none when nothing was written."""
+        if not self.files:
+            return []
+        step = min(-(-self.buckets // TASKS_MAX), BUCKETS_PER_TASK_MAX)
+        return [range(at, min(at + step, self.buckets)) for at in range(0, self.buckets, step)]
+
+    def read(
+        self, objects: ObjectStore, buckets: range, prefixes: Sequence[str] | None = None
+    ) -> Iterator[dict[str, pa.Table]]:
+        """The tables of some adjacent buckets by name, one bucket after the other.
+
+        Tables are concatenated in the order of the tasks. ``prefixes`` selects them by the
+        beginning of their names. Buckets without rows are left out.
+        """
+        with tempfile.SpooledTemporaryFile(SPILL_BYTES) as spool:
+            pieces = self._fetch(objects, buckets, spool)
+            for number in range(len(buckets)):
+                found = _tables(spool, [piece for piece in pieces[number] if piece[1]], prefixes)
+                if found:
+                    yield found
+
+    def _fetch(
+        self, objects: ObjectStore, buckets: range, spool: IO[bytes]
+    ) -> list[list[tuple[int, int]]]:
+        """Copy these buckets of all objects to ``spool``; returns where, per bucket, and how
+        long each piece is."""
+
+        def read(file: ShuffleFile) -> tuple[np.ndarray[Any, Any], bytes]:
+            index = file.size - _ENTRY * (self.buckets + 1) + _ENTRY * buckets.start
+            entries = objects.get_range(file.path, index, _ENTRY * (len(buckets) + 1))
+            starts = np.frombuffer(entries, dtype="<u8").astype(np.int64)
+            size = int(starts[-1] - starts[0])
+            return starts, objects.get_range(file.path, int(starts[0]), size) if size else b""
+
+        pieces: list[list[tuple[int, int]]] = [[] for _ in buckets]
+        at = 0
+        with ThreadPoolExecutor(min(READS_AT_ONCE, len(self.files))) as threads:
+            for first in range(0, len(self.files), READS_AT_ONCE):
+                some = self.files[first : first + READS_AT_ONCE]
+                for starts, data in threads.map(read, some):
+                    spool.write(data)
+                    for number in range(len(buckets)):
+                        begin = int(starts[number] - starts[0])
+                        length = int(starts[number + 1] - starts[number])
+                        pieces[number].append((at + begin, length))
+                    at += len(data)
+        return pieces
+
+
+def _tables(
+    spool: IO[bytes], pieces: Iterable[tuple[int, int]], prefixes: Sequence[str] | None
 ) -> dict[str, pa.Table]:
-    """The tables of one bucket by name, concatenated in the order of ``paths``.
-
-    ``prefixes`` selects tables by the beginning of their names.
-    """
     parts: dict[str, list[pa.Table]] = {}
-    for path in paths:
-        for name, data in pickle.loads(objects.get(path)):
+    for start, size in pieces:
+        spool.seek(start)
+        for name, data in pickle.loads(spool.read(size)):
             if prefixes is None or name.startswith(tuple(prefixes)):
                 parts.setdefault(name, []).append(from_ipc(data))
     return {name: _joined(tables) for name, tables in parts.items()}
@@ -131,8 +214,3 @@ def read_bucket(
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     """Concatenate tables; a missing column is null."""
     return pa.concat_tables(tables, promote_options="default").combine_chunks()
-
-
-def bucket_paths(shuffled: Iterable[Mapping[int, str]], bucket: int) -> list[str]:
-    """The objects of one bucket, in the order of the tasks."""
-    return [bucket_files[bucket] for bucket_files in shuffled if bucket in bucket_files]

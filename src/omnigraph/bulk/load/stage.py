@@ -1,4 +1,4 @@
-"""The first step of a load, on executors: read a part, check its rows, stage them, shuffle keys.
+"""The first step of a load, on executors: read some parts, check and stage their rows.
 
 Reading and the checks of single rows are those of a load in process. Rows are written to data files
 of the table that no version refers to yet. Rows that depend on others (the last row of an id wins,
@@ -22,7 +22,7 @@ from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.load.bloom_filter import BloomFilterBuilder
 from omnigraph.bulk.load.input_parts import BUFFER_BYTES, InputPart, lines_before, read_part
 from omnigraph.bulk.load.match_stored import CONTENT, null_positions, with_content
-from omnigraph.bulk.load.shuffle import BucketFiles, ShuffleWriter
+from omnigraph.bulk.load.shuffle import ShuffleFile, ShuffleWriter
 from omnigraph.constraints import FILE, LINE, NULLED, VIOLATIONS_SHOWN_MAX, Report
 from omnigraph.constraints.canonical import tuple_keys
 from omnigraph.constraints.edge_checks import ends
@@ -30,7 +30,7 @@ from omnigraph.constraints.row_checks import check_required, check_values
 from omnigraph.ingest.identify import Identified, identify
 from omnigraph.ingest.key_order import Order, Orders, possible_orders
 from omnigraph.ingest.load import LoadMode
-from omnigraph.ingest.row_collector import RowCollector
+from omnigraph.ingest.row_collector import PLACE_BITS, RowCollector, places
 from omnigraph.ingest.upsert import check_given
 from omnigraph.lang.schema import AcceptedSchema, EdgeType, NodeType
 from omnigraph.model.ids import placed_ulids
@@ -60,8 +60,6 @@ class LoadContext:
     buckets: int
     columns: Mapping[str, str] | None = None
     shown_max: int = VIOLATIONS_SHOWN_MAX
-    quarantined_lines: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """Lines that are skipped, by part."""
     assigned: Mapping[str, AssignedProperties] | None = None
     """The properties to set, by type key; None when whole rows are loaded."""
     deferred: frozenset[str] = frozenset()
@@ -98,38 +96,51 @@ class LoadContext:
 
 @dataclass(frozen=True, slots=True)
 class StageTask:
-    context: LoadContext
-    part: InputPart
+    """The input of one task: a part of a file, or some whole files.
+
+    ``quarantined_lines``: lines that are skipped, by part.
+    """
+
+    parts: tuple[InputPart, ...]
+    quarantined_lines: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class StagedPart:
-    """The result of one part. ``given`` counts the rows that have an id or a key."""
+    """The result of one task. ``given`` counts the rows that have an id or a key."""
 
     part: int
-    name: str
+    """The number of its first part."""
     begins_file: bool
     lines: int = 0
+    """The lines of its part, if it is one part of a file."""
     rows: dict[str, int] = field(default_factory=dict)
     given: dict[str, int] = field(default_factory=dict)
     fragments: dict[str, list[Any]] = field(default_factory=dict)
     unread: Report = field(default_factory=Report)
     broken: Report = field(default_factory=Report)
-    shuffled: list[BucketFiles] = field(default_factory=list)
+    shuffled: list[ShuffleFile] = field(default_factory=list)
+    """One object, or several when the input did not fit into memory at once."""
     orders: dict[str, frozenset[Order]] = field(default_factory=dict)
     """Possible property orders of composite keys, where ids differ from the schema's order."""
     filter_path: str | None = None
-    """The object with the Bloom filters of this part."""
+    """The object with the Bloom filters of this task."""
 
 
-def stage_part(task: StageTask) -> StagedPart:
-    """Read and stage one part (task)."""
-    context, part = task.context, task.part
+def stage_parts(context: LoadContext, task: StageTask) -> StagedPart:
+    """Read and stage some parts (task)."""
+    first = task.parts[0]
+
+    def read(collector: RowCollector, pause: Callable[[], None]) -> int:
+        return sum(read_part(part, collector, context.columns, pause) for part in task.parts)
+
     return Stager(
         context,
-        StagedPart(part.number, part.name, part.begins_file),
-        lines_before=lambda: lines_before(part),
-    ).run(lambda collector, pause: read_part(part, collector, context.columns, pause))
+        StagedPart(first.number, first.begins_file),
+        parts={part.number: part.name for part in task.parts},
+        quarantined_lines=task.quarantined_lines,
+        lines_before=lambda: 0 if first.is_whole else lines_before(first),
+    ).run(read)
 
 
 class Stager:
@@ -140,10 +151,27 @@ class Stager:
         context: LoadContext,
         result: StagedPart,
         *,
+        parts: Mapping[int, str],
+        quarantined_lines: Mapping[int, frozenset[int]] | None = None,
         lines_before: Callable[[], int] = lambda: 0,
     ) -> None:
+        """``parts``: the names of the parts by number, in the order in which they are read."""
         self._context = context
         self._result = result
+        self._parts = np.array(list(parts), dtype=np.int32)
+        self._quarantined = {
+            (parts[number], line)
+            for number, lines in (quarantined_lines or {}).items()
+            for line in lines
+        }
+        self._quarantined_places = np.array(
+            [
+                list(parts).index(number) << PLACE_BITS | line
+                for number, lines in (quarantined_lines or {}).items()
+                for line in lines
+            ],
+            dtype=np.int64,
+        )
         self._filters = BloomFilterBuilder(context.filtered_types)
         result.unread.shown_max = result.broken.shown_max = context.shown_max
         self._collector = RowCollector(
@@ -161,12 +189,21 @@ class Stager:
         self._stage_batch()
         context = self._context
         self._result.filter_path = self._filters.write(context.objects, f"{context.prefix}/filters")
-        _drop_violations(self._result.unread, self._quarantined_lines)
+        self._drop_violations()
         return self._result
 
-    @property
-    def _quarantined_lines(self) -> frozenset[int]:
-        return self._context.quarantined_lines.get(self._result.part, frozenset())
+    def _without_quarantined(self, rows: pa.Table) -> pa.Table:
+        if not len(self._quarantined_places):
+            return rows
+        return rows.filter(pa.array(~np.isin(places(rows), self._quarantined_places)))
+
+    def _drop_violations(self) -> None:
+        """Drop the violations of quarantined lines."""
+        report = self._result.unread
+        if self._quarantined and report:
+            kept = [v for v in report.shown if (v.file, v.line) not in self._quarantined]
+            report.shown, report.total = kept, len(kept)
+            report.rules = {violation.rule for violation in kept}
 
     def _stage_full_batch(self) -> None:
         if self._collector.bytes_held > BUFFER_BYTES:
@@ -175,8 +212,7 @@ class Stager:
     def _stage_batch(self) -> None:
         result, schema = self._result, self._context.schema
         rows = {
-            key: _without_lines(table, self._quarantined_lines)
-            for key, table in self._collector.finish().items()
+            key: self._without_quarantined(table) for key, table in self._collector.finish().items()
         }
         given = {key: table["id"].is_valid() for key, table in rows.items()}
         assigned = self._context.assigned
@@ -203,14 +239,17 @@ class Stager:
                 check_required(owner, table, result.broken, only=only)
             check_values(owner, table, result.broken)
             result.rows[key] = result.rows.get(key, 0) + table.num_rows
-            if "required" in result.broken.rules or (result.unread and not self._quarantined_lines):
+            if "required" in result.broken.rules or (result.unread and not self._quarantined):
                 continue  # the load fails: later checks are skipped
-            placed = _with_part(table, result.part)
-            self._stage_type(owner, placed, mask, shuffle)
-        if shuffle.tables:
-            result.shuffled.append(
-                shuffle.write(self._context.objects, f"{self._context.prefix}/keys")
-            )
+            self._stage_type(owner, self._with_parts(table), mask, shuffle)
+        written = shuffle.write(self._context.objects, f"{self._context.prefix}/keys")
+        if written is not None:
+            result.shuffled.append(written)
+
+    def _with_parts(self, rows: pa.Table) -> pa.Table:
+        """The rows with the numbers of their parts in the column ``FILE``."""
+        numbers = pa.array(self._parts[rows[FILE].to_numpy()])
+        return rows.set_column(rows.column_names.index(FILE), FILE, numbers)
 
     def _stage_type(
         self, owner: NodeType | EdgeType, rows: pa.Table, given: Any, shuffle: ShuffleWriter
@@ -281,8 +320,16 @@ class Stager:
         return orders
 
     def _ids(self, rows: pa.Table) -> pa.Array:
-        places = rows[LINE].to_numpy()
-        return placed_ulids(self._context.operation_id, self._result.part, places)
+        """Ids made from the operation, and the part and line of each row."""
+        parts, lines = self._parts[rows[FILE].to_numpy()], rows[LINE].to_numpy()
+        starts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist()]
+        runs = zip(starts, [*starts[1:], len(parts)], strict=True)
+        made = [
+            placed_ulids(self._context.operation_id, int(parts[start]), lines[start:end])
+            for start, end in runs
+            if start < end
+        ]
+        return pa.concat_arrays(made) if made else pa.array([], pa.string())
 
 
 def shuffle_values(
@@ -323,23 +370,3 @@ def shuffle_tuples(
 def without_control_columns(rows: pa.Table) -> pa.Table:
     beside = (FILE, LINE, FINAL, NULLED, CONTENT)
     return rows.drop_columns([name for name in beside if name in rows.column_names])
-
-
-def _without_lines(rows: pa.Table, lines: frozenset[int]) -> pa.Table:
-    if not lines:
-        return rows
-    return rows.filter(pa.array(~np.isin(rows[LINE].to_numpy(), list(lines))))
-
-
-def _drop_violations(report: Report, lines: frozenset[int]) -> None:
-    """Drop violations of quarantined lines from a report."""
-    if lines and report:
-        report.shown = [item for item in report.shown if item.line not in lines]
-        report.total = len(report.shown)
-        report.rules = {item.rule for item in report.shown}
-
-
-def _with_part(rows: pa.Table, part: int) -> pa.Table:
-    """The rows with the number of their part in the column ``FILE``."""
-    numbers = pa.array(np.full(rows.num_rows, part, dtype=np.int32))
-    return rows.set_column(rows.column_names.index(FILE), FILE, numbers)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.bulk.load.bloom_filter import BloomFilters
 from omnigraph.bulk.load.match_stored import CONTENT
 from omnigraph.bulk.load.partitions import fragment_groups
-from omnigraph.bulk.load.shuffle import BucketFiles, ShuffleWriter
+from omnigraph.bulk.load.shuffle import ShuffleFile, ShuffleWriter
 from omnigraph.bulk.load.stage import LoadContext, shuffle_tuples
 from omnigraph.constraints.edge_content import content_keys
 from omnigraph.constraints.image import empty_ids
@@ -48,34 +48,44 @@ class StoredProjection:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredScanTask:
+class StoredScan:
+    """A scan of stored types: what all its tasks share."""
+
     context: LoadContext
-    ref: TableRef
-    fragment_ids: tuple[int, ...]
+    refs: Mapping[str, TableRef]
     projections: tuple[StoredProjection, ...]
     filters: BloomFilters | None = None
 
 
-def shuffle_stored(task: StoredScanTask) -> BucketFiles:
+@dataclass(frozen=True, slots=True)
+class StoredScanTask:
+    """Some fragments of one type."""
+
+    key: str
+    fragment_ids: tuple[int, ...]
+
+
+def shuffle_stored(scan: StoredScan, task: StoredScanTask) -> ShuffleFile | None:
     """Scan some fragments and shuffle the projected columns (task)."""
-    context, table = task.context, task.context.tables.open(task.ref)
-    located = any(item.located for item in task.projections)
+    context, table = scan.context, scan.context.tables.open(scan.refs[task.key])
+    projections = [item for item in scan.projections if item.key == task.key]
+    located = any(item.located for item in projections)
     # These rows are read again, by row id.
     whole = located and (context.assigned is not None or context.mode == "upsert")
     rows = table.scan(
-        sorted({name for item in task.projections for name in item.columns}),
+        sorted({name for item in projections for name in item.columns}),
         fragment_ids=task.fragment_ids,
-        with_row_id=whole or any(item.by == CONTENT for item in task.projections),
+        with_row_id=whole or any(item.by == CONTENT for item in projections),
         with_row_address=located,
     )
     shuffle = ShuffleWriter(context.buckets)
-    for item in task.projections:
+    for item in projections:
         places = [name for name in (ROW_ID, ADDRESS) if item.located and name in rows.column_names]
         owner, chosen = context.schema.type(item.key), rows.select([*item.columns, *places])
         if item.by == CONTENT:
-            _shuffle_content(task, item, table, rows, shuffle)
+            _shuffle_content(scan, item, table, rows, shuffle)
         elif item.by == "id":
-            _shuffle_by_id(task, item, owner, chosen, shuffle)
+            _shuffle_by_id(scan, item, owner, chosen, shuffle)
         elif isinstance(item.by, str):
             shuffle.add(item.name, chosen, chosen[item.by])
         else:
@@ -84,14 +94,14 @@ def shuffle_stored(task: StoredScanTask) -> BucketFiles:
 
 
 def _shuffle_by_id(
-    task: StoredScanTask,
+    scan: StoredScan,
     item: StoredProjection,
     owner: NodeType | EdgeType,
     rows: pa.Table,
     shuffle: ShuffleWriter,
 ) -> None:
     """Shuffle by id the rows that pass the Bloom filter; the others by their values at once."""
-    may_contain = None if task.filters is None else task.filters.may_contain(item.key, rows["id"])
+    may_contain = None if scan.filters is None else scan.filters.may_contain(item.key, rows["id"])
     if may_contain is not None:
         shuffle_stored_values(shuffle, owner, rows.filter(pa.array(~may_contain)), empty_ids())
         rows = rows.filter(pa.array(may_contain))
@@ -99,14 +109,14 @@ def _shuffle_by_id(
 
 
 def _shuffle_content(
-    task: StoredScanTask,
+    scan: StoredScan,
     item: StoredProjection,
     table: PinnedTable,
     rows: pa.Table,
     shuffle: ShuffleWriter,
 ) -> None:
     """Shuffle the content keys and addresses of stored edges that pass the Bloom filter."""
-    edge = task.context.schema.type(item.key)
+    edge = scan.context.schema.type(item.key)
     assert isinstance(edge, EdgeType)
     whole = rows
     if any(column.type.is_blob for column in edge.columns()):
@@ -114,7 +124,7 @@ def _shuffle_content(
     content = content_keys(edge, whole)
     found = pa.table({CONTENT: content, ADDRESS: rows[ADDRESS]})
     may_contain = (
-        None if task.filters is None else task.filters.may_contain(f"content/{item.key}", content)
+        None if scan.filters is None else scan.filters.may_contain(f"content/{item.key}", content)
     )
     if may_contain is not None:
         found = found.filter(pa.array(may_contain))
@@ -143,19 +153,12 @@ def shuffle_stored_values(
         shuffle_tuples(shuffle, f"stored-unique/{owner.key}/{number}", owner, columns, stays)
 
 
-def stored_tasks(
-    context: LoadContext,
-    refs: Mapping[str, TableRef],
-    projections: Sequence[StoredProjection],
-    filters: BloomFilters | None = None,
-) -> list[StoredScanTask]:
+def stored_tasks(scan: StoredScan) -> list[StoredScanTask]:
     """One task per group of fragments of each projected type."""
     tasks: list[StoredScanTask] = []
-    for key in sorted({item.key for item in projections}):
-        ref = refs[key]
-        mine = tuple(item for item in projections if item.key == key)
-        groups = fragment_groups(context.tables.open(ref), ROWS_PER_TASK)
-        tasks += [StoredScanTask(context, ref, group, mine, filters) for group in groups]
+    for key in sorted({item.key for item in scan.projections}):
+        groups = fragment_groups(scan.context.tables.open(scan.refs[key]), ROWS_PER_TASK)
+        tasks += [StoredScanTask(key, group) for group in groups]
     return tasks
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from omnigraph.bulk.assign import AssignedProperties, PropertyAssignment, require_assignable
 from omnigraph.bulk.load.input_parts import InputPart
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.rows import Commit
 from omnigraph.errors import InvalidInput
@@ -24,7 +25,7 @@ from omnigraph.lang.schema import NodeType
 from omnigraph.model import arguments
 from omnigraph.spark.analytics.network import Network, Selection
 from omnigraph.spark.analytics.result_file import save
-from omnigraph.spark.analytics.scratch import Scratch, ScratchArea
+from omnigraph.spark.analytics.scratch import ScratchArea
 from omnigraph.spark.analytics.sweeps import AlgorithmResult
 from omnigraph.spark.session.spark_session import session
 

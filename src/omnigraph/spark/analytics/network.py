@@ -12,8 +12,9 @@ numbers depend on the content of the graph and not on its storage. Four shuffles
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,20 +23,14 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.load.partitions import fragment_groups
-from omnigraph.bulk.load.shuffle import (
-    BUCKETS_MAX,
-    BucketFiles,
-    ShuffleWriter,
-    bucket_paths,
-    read_bucket,
-)
+from omnigraph.bulk.load.shuffle import Shuffled, ShuffleFile, ShuffleWriter
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.repository import Repository
 from omnigraph.catalog.snapshot import SnapshotPins
 from omnigraph.constraints.edge_checks import ends
 from omnigraph.errors import InvalidInput
 from omnigraph.lang.schema import DST, SRC, EdgeType, NodeType
-from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.storage.lance.arrays import as_array
 from omnigraph.storage.lance.tables import TableRef
 
@@ -62,40 +57,54 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTask:
-    """Some fragments of one type."""
+class GraphScan:
+    """A scan of the stored rows: what all its tasks share."""
 
     scratch: Scratch
     graph: GraphStorage
-    ref: TableRef
-    fragment_ids: tuple[int, ...]
-    owner: NodeType | EdgeType
-    weight: str | None
+    refs: Mapping[str, TableRef]
+    selection: Selection
     blocks: int
 
 
 @dataclass(frozen=True, slots=True)
-class BlockTask:
-    """One block, and the shuffled objects that belong to it."""
+class ReadTask:
+    """Some fragments of one type."""
+
+    owner: NodeType | EdgeType
+    fragment_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStep:
+    """One step over all blocks, and the shuffled rows that it reads."""
 
     scratch: Scratch
     selection: Selection
-    block: int
-    blocks: int
-    paths: tuple[str, ...]
+    shuffled: Shuffled
     starts: tuple[int, ...] = ()
+
+    @property
+    def blocks(self) -> int:
+        return self.shuffled.buckets
+
+    def tables(self, block: int) -> dict[str, pa.Table]:
+        """The shuffled rows of one block."""
+        if not self.shuffled.files:
+            return {}
+        return next(self.shuffled.read(self.scratch.objects, range(block, block + 1)), {})
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedBlock:
     nodes: int
-    bucket_files: BucketFiles
+    shuffled: ShuffleFile | None
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedBlock:
     edges: int
-    bucket_files: BucketFiles
+    shuffled: ShuffleFile | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +155,7 @@ def block_count(selection: Selection, snapshot: SnapshotPins) -> int:
     """The number of blocks: depends on the size of the graph alone, never on the cluster."""
     nodes = sum(snapshot.pin(owner.key).rows for owner in selection.nodes)
     edges = sum(snapshot.pin(owner.key).rows for owner in selection.edges)
-    blocks = max(1, math.ceil(nodes / NODES_PER_BLOCK), math.ceil(edges / EDGES_PER_BLOCK))
-    return min(blocks, BUCKETS_MAX)
+    return max(1, math.ceil(nodes / NODES_PER_BLOCK), math.ceil(edges / EDGES_PER_BLOCK))
 
 
 def build_network(
@@ -159,79 +167,66 @@ def build_network(
     blocks: int,
 ) -> Network:
     """Number the nodes of a snapshot and build its edge arrays."""
-    reading = list(_read_tasks(repository, snapshot, selection, scratch, blocks))
-    shuffled = tasks.run("reading the graph", shuffle_rows, reading)
-    numbered = tasks.run(
-        "numbering nodes",
-        number_block,
-        [
-            BlockTask(scratch, selection, block, blocks, tuple(bucket_paths(shuffled, block)))
-            for block in range(blocks)
-        ],
+    tasks = tasks.within(scratch)
+    scan = _scan(repository, snapshot, selection, scratch, blocks)
+    read = tasks.run(
+        "reading the graph", partial(shuffle_rows, scan), _read_tasks(repository, scan)
     )
+
+    def step(files: Iterable[ShuffleFile | None], starts: Sequence[int] = ()) -> BlockStep:
+        return BlockStep(scratch, selection, Shuffled(blocks).and_(files), tuple(starts))
+
+    numbered = tasks.run("numbering nodes", partial(number_block, step(read)), range(blocks))
     starts = [0]
     for result in numbered:
         starts.append(starts[-1] + result.nodes)
-    left = [result.bucket_files for result in numbered]
-    linked = tasks.run(
-        "linking nodes", link_block, _block_tasks(scratch, selection, blocks, left, starts)
-    )
-    left = [result.bucket_files for result in linked]
-    tasks.run(
-        "arranging edges", arrange_block, _block_tasks(scratch, selection, blocks, left, starts)
-    )
+    linking = step((result.shuffled for result in numbered), starts)
+    linked = tasks.run("linking nodes", partial(link_block, linking), range(blocks))
+    arranging = step((result.shuffled for result in linked), starts)
+    tasks.run("arranging edges", partial(arrange_block, arranging), range(blocks))
     scratch.remove(("read", "numbered", "linked"))
     return Network(scratch, selection, tuple(starts), sum(result.edges for result in linked))
 
 
-def _block_tasks(
-    scratch: Scratch,
-    selection: Selection,
-    blocks: int,
-    shuffled: Sequence[BucketFiles],
-    starts: Sequence[int],
-) -> list[BlockTask]:
-    return [
-        BlockTask(
-            scratch, selection, block, blocks, tuple(bucket_paths(shuffled, block)), tuple(starts)
-        )
-        for block in range(blocks)
-    ]
-
-
-def _read_tasks(
+def _scan(
     repository: Repository,
     snapshot: SnapshotPins,
     selection: Selection,
     scratch: Scratch,
     blocks: int,
-) -> Iterator[ReadTask]:
-    graph = GraphStorage.of(repository)
-    owners: list[NodeType | EdgeType] = [*selection.nodes, *selection.edges]
-    for owner in owners:
-        ref = snapshot.pin(owner.key).ref
-        weight = selection.weight if isinstance(owner, EdgeType) else None
-        for group in fragment_groups(repository.tables.open(ref), ROWS_PER_TASK):
-            yield ReadTask(scratch, graph, ref, group, owner, weight, blocks)
+) -> GraphScan:
+    owners = (*selection.nodes, *selection.edges)
+    refs = {owner.key: snapshot.pin(owner.key).ref for owner in owners}
+    return GraphScan(scratch, GraphStorage.of(repository), refs, selection, blocks)
+
+
+def _read_tasks(repository: Repository, scan: GraphScan) -> list[ReadTask]:
+    owners: list[NodeType | EdgeType] = [*scan.selection.nodes, *scan.selection.edges]
+    return [
+        ReadTask(owner, group)
+        for owner in owners
+        for group in fragment_groups(repository.tables.open(scan.refs[owner.key]), ROWS_PER_TASK)
+    ]
 
 
 # -- on executors ----------------------------------------------------------------------------------
 
 
-def shuffle_rows(task: ReadTask) -> BucketFiles:
+def shuffle_rows(scan: GraphScan, task: ReadTask) -> ShuffleFile | None:
     """Shuffle nodes by id, or edges by target (task)."""
-    table = task.graph.table(task.ref)
-    shuffle = ShuffleWriter(task.blocks)
-    if isinstance(task.owner, NodeType):
+    owner, weight = task.owner, scan.selection.weight
+    table = scan.graph.table(scan.refs[owner.key])
+    shuffle = ShuffleWriter(scan.blocks)
+    if isinstance(owner, NodeType):
         rows = table.scan(["id"], fragment_ids=task.fragment_ids)
-        shuffle.add(task.owner.key, rows, rows["id"])
+        shuffle.add(owner.key, rows, rows["id"])
     else:
-        names = [SRC, DST, *([task.weight] if task.weight else [])]
+        names = [SRC, DST, *([weight] if weight else [])]
         rows = table.scan(names, fragment_ids=task.fragment_ids)
-        if task.weight:
-            rows = rows.set_column(2, WEIGHT, _weights(task.owner, task.weight, rows))
-        shuffle.add(task.owner.key, rows, rows[DST])
-    return shuffle.write(task.scratch.objects, f"{task.scratch.prefix}/read")
+        if weight:
+            rows = rows.set_column(2, WEIGHT, _weights(owner, weight, rows))
+        shuffle.add(owner.key, rows, rows[DST])
+    return shuffle.write(scan.scratch.objects, f"{scan.scratch.prefix}/read")
 
 
 def _weights(edge: EdgeType, name: str, rows: pa.Table) -> pa.Array:
@@ -247,65 +242,65 @@ def _weights(edge: EdgeType, name: str, rows: pa.Table) -> pa.Array:
     return found
 
 
-def number_block(task: BlockTask) -> NumberedBlock:
+def number_block(step: BlockStep, block: int) -> NumberedBlock:
     """Sort the ids of a block; shuffle the edges that end in it by source (task)."""
-    tables = read_bucket(task.scratch.objects, task.paths)
-    names = [_sorted_ids(tables.get(key)) for key in task.selection.node_keys]
+    tables = step.tables(block)
+    names = [_sorted_ids(tables.get(key)) for key in step.selection.node_keys]
     kinds = np.repeat(np.arange(len(names), dtype=np.int16), [len(ids) for ids in names])
     table = pa.table({"type": pa.array(kinds), "id": pa.concat_arrays(names)})
-    task.scratch.put_table(f"names/{task.block}", table)
-    shuffle = ShuffleWriter(task.blocks)
-    for edge in task.selection.edges:
+    step.scratch.put_table(f"names/{block}", table)
+    shuffle = ShuffleWriter(step.blocks)
+    for edge in step.selection.edges:
         rows = tables.get(edge.key)
         if rows is None:
             continue
-        rows, places = _placed(task.selection, names, rows, dict(ends(edge))[DST], DST)
-        block = pa.array(np.full(len(places), task.block, dtype=np.uint16))
-        rows = rows.drop_columns([DST]).append_column("block", block)
+        rows, places = _placed(step.selection, names, rows, dict(ends(edge))[DST], DST)
+        here = pa.array(np.full(len(places), block, dtype=np.uint32))
+        rows = rows.drop_columns([DST]).append_column("block", here)
         shuffle.add(edge.key, rows.append_column("place", pa.array(places)), rows[SRC])
-    bucket_files = shuffle.write(task.scratch.objects, f"{task.scratch.prefix}/numbered")
-    return NumberedBlock(table.num_rows, bucket_files)
+    shuffled = shuffle.write(step.scratch.objects, f"{step.scratch.prefix}/numbered")
+    return NumberedBlock(table.num_rows, shuffled)
 
 
-def link_block(task: BlockTask) -> LinkedBlock:
+def link_block(step: BlockStep, block: int) -> LinkedBlock:
     """Write the edges that begin in a block; shuffle them by the block they end in (task)."""
-    tables = read_bucket(task.scratch.objects, task.paths)
-    known = task.scratch.get_table(f"names/{task.block}")
+    tables = step.tables(block)
+    known = step.scratch.get_table(f"names/{block}")
     kinds = known["type"].to_numpy()
     names = [
         as_array(known["id"]).slice(*_range(kinds, number))
-        for number in range(len(task.selection.nodes))
+        for number in range(len(step.selection.nodes))
     ]
-    starts = np.array(task.starts)
+    starts = np.array(step.starts)
     found: list[pa.Table] = []
-    for edge in task.selection.edges:
+    for edge in step.selection.edges:
         rows = tables.get(edge.key)
         if rows is not None:
-            rows, own = _placed(task.selection, names, rows, dict(ends(edge))[SRC], SRC)
+            rows, own = _placed(step.selection, names, rows, dict(ends(edge))[SRC], SRC)
             found.append(rows.drop_columns([SRC]).append_column("own", pa.array(own)))
-    shuffle = ShuffleWriter(task.blocks)
+    shuffle = ShuffleWriter(step.blocks)
     if not found:
-        _put_links(task, "out", _no_links(task.selection))
-        return LinkedBlock(0, {})
+        _put_links(step, block, "out", _no_links(step.selection))
+        return LinkedBlock(0, None)
     rows = pa.concat_tables(found, promote_options="default").combine_chunks()
     blocks = rows["block"].to_numpy()
     other = starts[blocks] + rows["place"].to_numpy()
-    _put_links(task, "out", _links(rows["own"].to_numpy(), other, rows))
-    columns = {"own": rows["place"], "other": pa.array(rows["own"].to_numpy() + starts[task.block])}
-    if task.selection.weight:
+    _put_links(step, block, "out", _links(rows["own"].to_numpy(), other, rows))
+    columns = {"own": rows["place"], "other": pa.array(rows["own"].to_numpy() + starts[block])}
+    if step.selection.weight:
         columns[WEIGHT] = rows[WEIGHT]
     shuffle.add_to_buckets("in", pa.table(columns), blocks)
-    bucket_files = shuffle.write(task.scratch.objects, f"{task.scratch.prefix}/linked")
-    return LinkedBlock(rows.num_rows, bucket_files)
+    shuffled = shuffle.write(step.scratch.objects, f"{step.scratch.prefix}/linked")
+    return LinkedBlock(rows.num_rows, shuffled)
 
 
-def arrange_block(task: BlockTask) -> None:
+def arrange_block(step: BlockStep, block: int) -> None:
     """Write the edges that end in a block (task)."""
-    rows = read_bucket(task.scratch.objects, task.paths).get("in")
-    links = _no_links(task.selection)
+    rows = step.tables(block).get("in")
+    links = _no_links(step.selection)
     if rows is not None:
         links = _links(rows["own"].to_numpy(), rows["other"].to_numpy(), rows)
-    _put_links(task, "in", links)
+    _put_links(step, block, "in", links)
 
 
 def _sorted_ids(table: pa.Table | None) -> pa.Array:
@@ -347,5 +342,5 @@ def _no_links(selection: Selection) -> NetworkLinks:
     return NetworkLinks(none, none, np.zeros(0) if selection.weight else None)
 
 
-def _put_links(task: BlockTask, kind: str, links: NetworkLinks) -> None:
-    task.scratch.put(f"{kind}/{task.block}", own=links.own, other=links.other, weight=links.weight)
+def _put_links(step: BlockStep, block: int, kind: str, links: NetworkLinks) -> None:
+    step.scratch.put(f"{kind}/{block}", own=links.own, other=links.other, weight=links.weight)

@@ -12,13 +12,13 @@ from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.intent import Intent
 from omnigraph.bulk.load.input_parts import InputPart
 from omnigraph.bulk.load.partitions import fragment_groups
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import Tasks
 from omnigraph.catalog.rows import Commit
 from omnigraph.embed.provider import Provider
 from omnigraph.engine.engine import Reader
 from omnigraph.errors import EmbeddingFailure, InvalidInput
 from omnigraph.snapshots.entity_delta import State
-from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.embedding.embed_tasks import (
     TEXTS_PER_UNIT,
     EmbeddedUnit,

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.graph_storage import GraphStorage
+from omnigraph.bulk.scratch import Scratch
 from omnigraph.embed.provider import Provider, checked_unit
-from omnigraph.spark.analytics.scratch import Scratch
 from omnigraph.spark.embedding.targets import EmbedTarget, TypeTargets
 from omnigraph.storage.lance.lookup import membership
 from omnigraph.storage.lance.tables import PinnedTable, TableRef

@@ -85,6 +85,14 @@ class ObstoreObjects:
     def get(self, path: str) -> bytes:
         return self._read(path)[0]
 
+    def get_range(self, path: str, start: int, size: int) -> bytes:
+        if not size:
+            return b""
+        with self._translated("read", path, writing=False):
+            found = obstore.get_range(self._reader, self._key(path), start=start, length=size)
+            self._bucket_seen = True
+            return bytes(found)
+
     def get_tagged(self, path: str) -> tuple[bytes, str]:
         data, e_tag = self._read(path)
         return data, self._tag(data, e_tag)

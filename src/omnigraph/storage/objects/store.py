@@ -60,6 +60,9 @@ class ObjectStore(Protocol):
     def get(self, path: str) -> bytes:
         """The whole content; raise :class:`ObjectNotFound` if there is no such object."""
 
+    def get_range(self, path: str, start: int, size: int) -> bytes:
+        """``size`` bytes from ``start``, which lies inside the object; fewer only at its end."""
+
     def get_tagged(self, path: str) -> tuple[bytes, str]:
         """The content and the tag that :meth:`replace` takes."""
 
