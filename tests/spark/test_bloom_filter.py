@@ -12,11 +12,11 @@ from tests.support.inline_tasks import InlineTasks, bulk_graph
 from tests.support.stores import open_objects
 
 import omnigraph
+from omnigraph.bulk import deletion
+from omnigraph.bulk.load import bloom_filter as filters
 from omnigraph.bulk.load.bloom_filter import BloomFilterBuilder, merge_filters
 from omnigraph.bulk.load.bucket_checks import CheckedBuckets
 from omnigraph.bulk.load.shuffle import bucket_of, hash_of
-from omnigraph.spark import deletion
-from omnigraph.spark.load import bloom_filter as filters
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects.store import ObjectStore
 

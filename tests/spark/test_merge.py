@@ -22,6 +22,7 @@ from tests.support.stores import open_objects
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.bulk.tasks import InProcessTasks
 from omnigraph.errors import ConstraintViolation, InvalidInput, MergeConflicts
 from omnigraph.local.merges import LocalMerges
 from omnigraph.merge.engine import LocalMerge
@@ -192,7 +193,7 @@ def test_the_engine_is_chosen_by_the_number_of_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = repository_of(omnigraph.init(tmp_path / "g", SCHEMA))
-    monkeypatch.setattr(engine_choice, "start_tasks", lambda _: None)
+    monkeypatch.setattr(engine_choice, "start_tasks", lambda _: InProcessTasks())
     choose = engine_choice.merge_engine(repository, "auto")
     assert isinstance(choose(engine_choice.AUTO_MERGE_ROWS_MIN), LocalMerge)
     assert isinstance(choose(engine_choice.AUTO_MERGE_ROWS_MIN + 1), SparkMerge)

@@ -81,6 +81,12 @@ class TestO1OneContract:
         store.put("a", b"two")
         assert store.get("a") == b"two"
 
+    def test_a_range_is_the_bytes_asked_for(self, store: ObjectStore) -> None:
+        store.put("r", b"0123456789")
+        assert store.get_range("r", 3, 4) == b"3456"
+        assert store.get_range("r", 8, 100) == b"89"
+        assert store.get_range("r", 5, 0) == b""
+
     def test_an_empty_object_is_an_object(self, store: ObjectStore) -> None:
         store.put("empty", b"")
         assert store.get("empty") == b""
@@ -221,6 +227,8 @@ class TestO3OnlyObjects:
         for call in (store.get, store.get_tagged):
             with pytest.raises(ObjectNotFound):
                 call("missing")
+        with pytest.raises(ObjectNotFound):
+            store.get_range("missing", 0, 1)
         assert not store.exists("missing")
 
     def test_nothing_exists_in_a_place_that_was_never_written(self, store: ObjectStore) -> None:
