@@ -7,6 +7,7 @@ room needs neither tables nor files.
 from omnigraph.constraints.evaluate import evaluate
 from omnigraph.constraints.image import Image, StoredTypes, TypeImage
 from omnigraph.constraints.violations import (
+    COUNT,
     FILE,
     LINE,
     NULLED,
@@ -16,6 +17,7 @@ from omnigraph.constraints.violations import (
 )
 
 __all__ = [
+    "COUNT",
     "FILE",
     "LINE",
     "NULLED",

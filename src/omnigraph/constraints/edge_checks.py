@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.constraints.image import Image, StoredTypes, TypeImage, empty_ids, present, without
-from omnigraph.constraints.violations import Report, Violation
+from omnigraph.constraints.violations import COUNT, Report, Violation
 from omnigraph.lang.schema import DST, SRC, AcceptedSchema, EdgeCardinality, EdgeType
 from omnigraph.storage.lance.arrays import as_array
 
@@ -52,7 +52,10 @@ def check_end(
     report: Report,
     unsettled: Collection[str] = (),
 ) -> None:
-    """One endpoint of written edges; ``nodes`` is the change of the node type."""
+    """One endpoint of written edges; ``nodes`` is the change of the node type.
+
+    Rows may stand for several edges (column ``COUNT``), of which the others are only counted.
+    """
     wanted = as_array(rows[column]).unique()
     missing = without(wanted, _existing(nodes, node_key, wanted, stored))
     if not len(missing):
@@ -65,7 +68,10 @@ def check_end(
         depends = _depends((edge.key, id, unsettled), (node_key, end, maybe))
         return _orphan(edge, column, node_key, id, end, "", depends, report.place(rows, at))
 
-    report.extend((orphan(at) for at in marked.to_pylist()), len(marked))
+    total = len(marked)
+    if COUNT in rows.column_names:
+        total = pc.sum(pc.fill_null(rows[COUNT].take(marked), 1)).as_py() or 0
+    report.extend((orphan(at) for at in marked.to_pylist()), total)
 
 
 def _existing(nodes: TypeImage, node_key: str, wanted: pa.Array, stored: StoredTypes) -> pa.Array:
@@ -175,10 +181,26 @@ class UndecidedEdges:
     depends_on: Mapping[str, tuple[tuple[str, str], ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class CountedValues:
+    """Values, each of which stands for as many equal ones as its count says; null means one."""
+
+    values: pa.Array
+    counts: pa.Array
+
+    @classmethod
+    def of(cls, rows: pa.Table, column: str) -> CountedValues:
+        """The values of a column, counted by the column ``COUNT`` if there is one."""
+        values = as_array(rows[column])
+        if COUNT in rows.column_names:
+            return cls(values, pc.fill_null(as_array(rows[COUNT]), 1))
+        return cls(values, pa.repeat(1, len(values)))
+
+
 def check_counts(
     edge: EdgeType,
     sources: pa.Array,
-    columns: Iterable[pa.Array],
+    columns: Iterable[pa.Array | CountedValues],
     report: Report,
     undecided: UndecidedEdges | None = None,
 ) -> None:
@@ -199,7 +221,12 @@ def check_counts(
         report.add(Violation("cardinality", message, edge.key, source, depends_on=depends))
 
 
-def _occurrences(column: pa.Array, sources: pa.Array) -> Any:
+def _occurrences(column: pa.Array | CountedValues, sources: pa.Array) -> Any:
+    if isinstance(column, CountedValues):
+        found = pc.index_in(column.values, value_set=sources)
+        counts = column.counts.filter(found.is_valid()).to_numpy()
+        weighted = np.bincount(found.drop_null().to_numpy(), counts, minlength=len(sources))
+        return weighted.astype(np.int64)
     positions = pc.index_in(column, value_set=sources).drop_null().to_numpy()
     return np.bincount(positions, minlength=len(sources))
 

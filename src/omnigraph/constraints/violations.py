@@ -30,6 +30,9 @@ NULLED: Final = "#nulled"
 """An extra column of partial loads: the indexes, among the columns of the type, of the properties
 that a row sets to null. Other nulls mean that the property is not given."""
 
+COUNT: Final = "#count"
+"""An extra column of rows that stand for several equal ones: how many."""
+
 _INPUT_RULES: Final = frozenset({"syntax", "type", "required"})
 
 

@@ -34,6 +34,7 @@ from omnigraph.bulk.load.stage import FINAL, LoadContext, shuffle_values, withou
 from omnigraph.bulk.load.stored_keys import StoredBucket, shuffle_stored_values
 from omnigraph.constraints import NULLED, Report, TypeImage
 from omnigraph.constraints.edge_checks import (
+    CountedValues,
     check_counts,
     check_dangling_edges,
     check_end,
@@ -163,7 +164,7 @@ def _check_ids(
             shuffle_stored_values(shuffle, owner, stored, image.written_ids)
         if key in context.deferred:
             marked = _mark_final(rows)
-            shuffle_values(shuffle, owner, marked)
+            shuffle_values(context, shuffle, owner, marked)
             if task.staging and not report:
                 checked.merge(task, key, *_merge(task, owner, marked, stored))
                 checked.values_nulled += _lost(task, owner, marked, stored)
@@ -198,7 +199,7 @@ def _upsert(
     hit("task.after_files")
     checked.note((0, owner.key), report)
     written = pa.concat_tables(bucket.written)
-    shuffle_values(shuffle, owner, written)
+    shuffle_values(context, shuffle, owner, written)
     if stored is not None:
         shuffle_stored_values(shuffle, owner, stored, as_array(written["id"]))
     addresses = np.concatenate(bucket.replaced) if bucket.replaced else None
@@ -253,7 +254,7 @@ def _match_edges(
     new = unmatched(fresh, named, stored)
     checked.edges_repeated += fresh.num_rows - new.num_rows
     if context.mode == "upsert" and new.num_rows:
-        shuffle_values(shuffle, owner, new)
+        shuffle_values(context, shuffle, owner, new)
         if task.staging:
             hit("task.before_files")
             rows = without_control_columns(new)
@@ -388,18 +389,20 @@ def _check_cardinality(
 ) -> None:
     if edge.cardinality == EdgeCardinality():
         return
-    written = empty_ids()
+    nothing = CountedValues(empty_ids(), pa.array([], pa.int64()))
+    written, stays = nothing, nothing
     if f"ends/{edge.key}/{SRC}" in tables:
         rows = _with_final(task, edge.key, tables[f"ends/{edge.key}/{SRC}"])
-        written = as_array(rows.filter(_final(rows))[SRC])
+        written = CountedValues.of(rows.filter(_final(rows)), SRC)
+    if f"stored-src/{edge.key}" in tables:
+        stays = CountedValues.of(tables[f"stored-src/{edge.key}"], SRC)
     vacated = _column(tables, f"vacated/{edge.key}", SRC)
     key = f"node:{edge.source}"
-    touched = pa.concat_arrays([written, vacated]).unique()
+    touched = pa.concat_arrays([written.values, vacated]).unique()
     if key in task.written and task.context.mode == "overwrite":
         stored = StoredBucket(_by_key(tables, "stored/"))
         touched = without(touched, deleted_ids(_nodes(task, key, tables), key, stored))
     report = task.report()
-    stays = _column(tables, f"stored-src/{edge.key}", SRC)
     check_counts(edge, touched, (written, stays), report)
     checked.note((4, edge.key), report)
 

@@ -154,6 +154,7 @@ class BulkLoad:
         self._before: dict[int, int] = {}
         self._files: dict[int, str] = {}
         self._orders: Orders = {}
+        self._folds = True
         self._broken = Report()
         self._outcome: _CheckOutcome | None = None
         self._prepared = False
@@ -188,6 +189,7 @@ class BulkLoad:
             None if self._assignment is None else self._assignment.types,
             self._deferred_types(),
             self._filtered_types(attempt),
+            self._folds,
             self._orders,
         )
         self._files = {part.number: part.name for part in self._parts}
@@ -317,6 +319,8 @@ class BulkLoad:
         if any(given.values()):
             by_id = self._check_buckets("checking ids", check_bucket_ids, shuffled, stored=refs)
             shuffled = shuffled.and_(result.shuffled for result in by_id)
+            if any(r.overridden for r in by_id) and any(r.folded for r in self._staged):
+                return self._checked_without_folding(attempt)
         if any("required" in report.rules for result in by_id for _, report in result.reports):
             self._refuse(one_report(self._broken, report_checks(by_id)), by_id)
         by_content: list[CheckedBuckets] = []
@@ -341,6 +345,14 @@ class BulkLoad:
             sum(result.edges_repeated for result in by_content if self._spec.mode == "merge"),
         )
         return self._outcome
+
+    def _checked_without_folding(self, attempt: Attempt) -> _CheckOutcome:
+        """Stage again and check: the load is refused because of repeated ids, and of those rows
+        the earlier ones are not counted, so that every row is needed."""
+        self._folds = False
+        discard(self._repository, self._required_context, self._staged, ())
+        self._stage(attempt)
+        return self._checked(attempt)
 
     def _refuse(self, report: Report, by_id: Sequence[CheckedBuckets] = ()) -> None:
         """Raise the violations of a report, if it has any, and remove the staged files.

@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 from omnigraph.bulk.assign import AssignedProperties
 from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.load.bloom_filter import BloomFilterBuilder
+from omnigraph.bulk.load.hot_values import fold_hot_values
 from omnigraph.bulk.load.input_parts import BUFFER_BYTES, InputPart, lines_before, read_part
 from omnigraph.bulk.load.match_stored import CONTENT, null_positions, with_content
 from omnigraph.bulk.load.shuffle import ShuffleFile, ShuffleWriter
-from omnigraph.constraints import FILE, LINE, NULLED, VIOLATIONS_SHOWN_MAX, Report
+from omnigraph.constraints import COUNT, FILE, LINE, NULLED, VIOLATIONS_SHOWN_MAX, Report
 from omnigraph.constraints.canonical import tuple_keys
 from omnigraph.constraints.edge_checks import ends
 from omnigraph.constraints.row_checks import check_required, check_values
@@ -66,6 +67,8 @@ class LoadContext:
     """Types whose rows with ids are written after they are joined with the stored rows."""
     filtered_types: frozenset[str] = frozenset()
     """Types with stored rows, for which a Bloom filter of ids is built."""
+    folds: bool = True
+    """Whether rows of hot values are folded before the shuffle."""
     orders: Orders = field(default_factory=dict)
     """The property order of composite keys in the input, where it differs from the schema."""
 
@@ -123,6 +126,8 @@ class StagedPart:
     """One object, or several when the input did not fit into memory at once."""
     orders: dict[str, frozenset[Order]] = field(default_factory=dict)
     """Possible property orders of composite keys, where ids differ from the schema's order."""
+    folded: bool = False
+    """Whether rows of hot values were folded before the shuffle."""
     filter_path: str | None = None
     """The object with the Bloom filters of this task."""
 
@@ -272,7 +277,8 @@ class Stager:
             direct = fresh
         if isinstance(owner, EdgeType) and fresh.num_rows and self._context.matches_edges:
             direct = self._shuffle_content(owner, fresh, direct, shuffle)
-        shuffle_values(shuffle, owner, direct, generated=given is not None and not named.num_rows)
+        generated = given is not None and not named.num_rows
+        result.folded |= shuffle_values(self._context, shuffle, owner, direct, generated=generated)
         if direct.num_rows and not result.broken:
             hit("task.before_files")
             table = self._context.target(owner.key)
@@ -333,23 +339,35 @@ class Stager:
 
 
 def shuffle_values(
-    shuffle: ShuffleWriter, owner: NodeType | EdgeType, rows: pa.Table, *, generated: bool = False
-) -> None:
+    context: LoadContext,
+    shuffle: ShuffleWriter,
+    owner: NodeType | EdgeType,
+    rows: pa.Table,
+    *,
+    generated: bool = False,
+) -> bool:
     """Shuffle what is checked by value: the ends of edges, and the tuples of ``@unique``.
 
     Of edges only final rows are shuffled. ``generated``: all ids are new, and are left out.
+    Returns whether rows of hot values were folded.
     """
+    folded = False
     if not rows.num_rows:
-        return
+        return folded
     marked = FINAL in rows.column_names
     if isinstance(owner, EdgeType):
         final = rows.filter(rows[FINAL]) if marked else rows
         for column, _ in ends(owner):
             names = [column, FILE, LINE] if generated else [column, "id", FILE, LINE]
-            shuffle.add(f"ends/{owner.key}/{column}", final.select(names), final[column])
+            ends_ = final.select(names)
+            if context.folds:
+                ends_ = fold_hot_values(ends_, column, context.shown_max)
+                folded |= COUNT in ends_.column_names
+            shuffle.add(f"ends/{owner.key}/{column}", ends_, ends_[column])
     beside = (FILE, LINE, FINAL) if marked else (FILE, LINE)
     for number, columns in enumerate(owner.unique):
         shuffle_tuples(shuffle, f"unique/{owner.key}/{number}", owner, columns, rows, beside)
+    return folded
 
 
 def shuffle_tuples(

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.load.bloom_filter import BloomFilters
+from omnigraph.bulk.load.hot_values import counted
 from omnigraph.bulk.load.match_stored import CONTENT
 from omnigraph.bulk.load.partitions import fragment_groups
 from omnigraph.bulk.load.shuffle import ShuffleFile, ShuffleWriter
@@ -87,6 +88,7 @@ def shuffle_stored(scan: StoredScan, task: StoredScanTask) -> ShuffleFile | None
         elif item.by == "id":
             _shuffle_by_id(scan, item, owner, chosen, shuffle)
         elif isinstance(item.by, str):
+            chosen = counted(chosen, SRC) if item.columns == (SRC,) else chosen
             shuffle.add(item.name, chosen, chosen[item.by])
         else:
             shuffle_tuples(shuffle, item.name, owner, item.by, rows)
@@ -146,8 +148,8 @@ def shuffle_stored_values(
     gone = pc.is_in(stored["id"], value_set=superseded)
     stays = stored.filter(pc.invert(gone))
     if sources:
-        shuffle.add(f"stored-src/{owner.key}", stays.select([SRC]), stays[SRC])
-        left = stored.filter(gone).select([SRC])
+        kept, left = counted(stays, SRC), counted(stored.filter(gone), SRC)
+        shuffle.add(f"stored-src/{owner.key}", kept, kept[SRC])
         shuffle.add(f"vacated/{owner.key}", left, left[SRC])
     for number, columns in unique:
         shuffle_tuples(shuffle, f"stored-unique/{owner.key}/{number}", owner, columns, stays)
