@@ -86,6 +86,7 @@ class TestO1OneContract:
         assert store.get_range("r", 3, 4) == b"3456"
         assert store.get_range("r", 8, 100) == b"89"
         assert store.get_range("r", 5, 0) == b""
+        assert store.size("r") == 10
 
     def test_an_empty_object_is_an_object(self, store: ObjectStore) -> None:
         store.put("empty", b"")
@@ -229,6 +230,8 @@ class TestO3OnlyObjects:
                 call("missing")
         with pytest.raises(ObjectNotFound):
             store.get_range("missing", 0, 1)
+        with pytest.raises(ObjectNotFound):
+            store.size("missing")
         assert not store.exists("missing")
 
     def test_nothing_exists_in_a_place_that_was_never_written(self, store: ObjectStore) -> None:

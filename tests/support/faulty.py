@@ -194,6 +194,9 @@ class FaultyStore:
     def exists(self, path: str) -> bool:
         return self._call("exists", path, lambda: self.inner.exists(path))
 
+    def size(self, path: str) -> int:
+        return self._call("exists", path, lambda: self.inner.size(path))
+
     def list(self, prefix: str = "") -> builtins.list[ObjectInfo]:
         return self._call("list", prefix, lambda: self.inner.list(prefix))
 

@@ -12,17 +12,18 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Literal, cast
 
 import pyarrow as pa
 
-from omnigraph.errors import InvalidData, InvalidInput, PermissionDenied
+from omnigraph.errors import InvalidData, InvalidInput, ObjectNotFound, PermissionDenied
 from omnigraph.settings import StorageSettings
 from omnigraph.storage.locations import parse_location
 from omnigraph.storage.objects.obstore_store import open_objects
+from omnigraph.storage.objects.store import ObjectStore
 
 LoadFormat = Literal["ndjson", "csv", "parquet"]
 
@@ -31,6 +32,10 @@ _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _PARQUET: Final = b"PAR1"
 _PEEK_BYTES: Final = 4_096
 _MAGIC: Final = "*?["
+
+READ_BYTES: Final = (64 << 10, 8 << 20)
+"""Bytes per request to an object store: little at first, since many files are opened only to be
+recognised, then twice as much each time until latency costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class SourceFile:
     name: str
     open: Callable[[], IO[bytes]]
     path: str | None = None
+    size: int | None = None
+    """Its bytes, if they are known without asking."""
 
     @property
     def is_local(self) -> bool:
@@ -53,7 +60,7 @@ def find_files(source: str | os.PathLike[str], storage: StorageSettings) -> list
     """The files of a path, a directory, a glob or a URI, sorted by name."""
     text = os.fspath(source)
     if "://" in text and not text.startswith("file://"):
-        return [_remote(text, storage)]
+        return _remote_files(text, storage)
     path = text.removeprefix("file://")
     if os.path.isdir(path):
         found = sorted(str(p) for p in Path(path).iterdir() if _is_data(p))
@@ -88,21 +95,93 @@ def _local(path: str, given: str) -> SourceFile:
         except OSError as problem:
             raise InvalidInput(f"{name} cannot be read: {problem.strerror}") from problem
 
-    return SourceFile(name, opened, os.path.abspath(path))
+    return SourceFile(name, opened, os.path.abspath(path), _local_size(path))
 
 
-def _remote(uri: str, storage: StorageSettings) -> SourceFile:
+def _local_size(path: str) -> int | None:
+    with suppress(OSError):  # opening it says what is wrong
+        return os.path.getsize(path)
+    return None
+
+
+def _remote_files(uri: str, storage: StorageSettings) -> list[SourceFile]:
+    """The object at a URI, or the objects of a folder or a glob, sorted by name."""
+    base, _, name = uri.rpartition("/")
+    if name and not any(char in uri for char in _MAGIC):
+        with suppress(ObjectNotFound):
+            size = open_objects(parse_location(base), storage).size(name)
+            return [_remote(uri, storage, size)]
+        base, name = uri, "*"
+    while any(char in base for char in _MAGIC):
+        base, _, first = base.rpartition("/")
+        name = f"{first}/{name}"
+    found = open_objects(parse_location(base), storage).list()
+    chosen = [info for info in found if PurePosixPath(info.path).match(name or "*")]
+    chosen = [info for info in chosen if info.path.count("/") == name.count("/")]
+    files = [
+        _remote(f"{base}/{info.path}", storage, info.size)
+        for info in chosen
+        if not info.path.rpartition("/")[2].startswith((".", "_"))
+    ]
+    if not files:
+        raise InvalidInput(
+            f"there is no file to load at {uri}", remedy="Name a file, a directory or a glob."
+        )
+    return files
+
+
+def _remote(uri: str, storage: StorageSettings, size: int | None = None) -> SourceFile:
     base, _, name = uri.rpartition("/")
 
     def opened() -> IO[bytes]:
-        return io.BytesIO(open_objects(parse_location(base), storage).get(name))
+        objects = open_objects(parse_location(base), storage)
+        length = objects.size(name) if size is None else size
+        return io.BufferedReader(cast(Any, _ObjectReader(objects, name, length)), READ_BYTES[1])
 
-    return SourceFile(uri, opened, uri)
+    return SourceFile(uri, opened, uri, size)
+
+
+class _ObjectReader(io.RawIOBase):
+    """An object as a stream: what is read is requested by range, so that no task holds a file."""
+
+    def __init__(self, objects: ObjectStore, path: str, size: int) -> None:
+        super().__init__()
+        self._objects = objects
+        self._path = path
+        self._size = size
+        self._at = 0
+        self._window = READ_BYTES[0]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        moved = max(origin + offset, 0)
+        if moved != self._at:
+            self._at, self._window = moved, READ_BYTES[0]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        size = min(len(buffer), self._size - self._at, self._window)
+        self._window = min(2 * self._window, READ_BYTES[1])
+        if size <= 0:
+            return 0
+        data = self._objects.get_range(self._path, self._at, size)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
 
 def from_bytes(data: bytes, name: str = "<data>") -> SourceFile:
     """Bytes in memory as a file."""
-    return SourceFile(name, lambda: io.BytesIO(data))
+    return SourceFile(name, lambda: io.BytesIO(data), size=len(data))
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class InlineSpecs:
         return function(_load(self.specs[number], self.settings))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredSpecs:
     """A function and specifications in one object: index, function, specifications."""
 

@@ -78,7 +78,7 @@ class LoadChecks:
         return Report(self.files, self.lines_before, self.context.shown_max)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class MergedRows:
     """Rows of one type that a merge wrote, and addresses of the rows they replace."""
 

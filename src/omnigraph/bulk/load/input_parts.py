@@ -1,9 +1,8 @@
 """Input splits: how the input of a load is divided among tasks, and how one part is read.
 
-An NDJSON file is split by bytes, a Parquet file by row groups; compressed files, CSV and objects of
-a store are read by one task each, in batches. Small files are packed into tasks. Splits depend on
-the input alone, never on the cluster, so that ids derived from a record's position are
-deterministic.
+An NDJSON file is split by bytes, a Parquet file by row groups; compressed files and CSV are read by
+one task each, in batches. Small files are packed into tasks. Splits depend on the input alone,
+never on the cluster, so that ids derived from a record's position are deterministic.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import io
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, Final, Literal, cast
 
@@ -53,8 +53,11 @@ GROWTH_MAX: Final = 4
 """How much larger: then the rows of a part fill the memory that a task has for them."""
 
 FILE_COST_BYTES: Final = 128 << 10
-"""What opening a file costs, in bytes that are read in that time: a task of many small files is
-not longer than one of few large ones."""
+"""What opening a file costs, in bytes that are read in that time: a file counts at least this much,
+so that a task of many small files is not longer than one of few large ones."""
+
+FILES_AT_ONCE: Final = 32
+"""Files whose first bytes are read at the same time, to recognise their formats."""
 
 BUFFER_BYTES: Final = 192 << 20
 """Bytes of columns that a task buffers before it stages them: bounds its memory."""
@@ -132,7 +135,7 @@ def pack_parts(
     names: set[str] = set()
     size = 0
     for part in parts:
-        cost = part.size + FILE_COST_BYTES
+        cost = max(part.size, FILE_COST_BYTES)
         if held and (not part.is_whole or part.name in names or size + cost > step):
             packs.append(tuple(held))
             held, names, size = [], set(), 0
@@ -164,8 +167,9 @@ def _collect(
         for name, inner in source.items():
             _collect(spec, inner, name, schema, storage, found)
     elif isinstance(source, str | os.PathLike):
-        for file in find_files(source, storage):
-            found.append(_of_file(spec, file, type_name, schema, storage))
+        files = find_files(source, storage)
+        with ThreadPoolExecutor(min(FILES_AT_ONCE, len(files))) as threads:
+            found += threads.map(lambda f: _of_file(spec, f, type_name, schema, storage), files)
     elif isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
         found.append(_of_file(spec, from_bytes(data), type_name, schema, storage, data))
@@ -218,8 +222,6 @@ def _divided(whole: InputPart, part_bytes: int) -> list[InputPart]:
     splittable = whole.format == "ndjson" and not whole.is_compressed
     if not splittable or whole.size <= part_bytes:
         return [whole]
-    if whole.path is not None and not whole.file().is_local:
-        return [whole]
     rounds = math.ceil(whole.size / (part_bytes * PARTS_MULTIPLE))
     step = math.ceil(whole.size / (rounds * PARTS_MULTIPLE))
     parts = [
@@ -242,8 +244,8 @@ def _sliced(data: bytes, parts: Sequence[InputPart]) -> list[InputPart]:
 
 
 def _size(file: SourceFile) -> int:
-    if file.is_local and file.path is not None:
-        return os.path.getsize(file.path)
+    if file.size is not None:
+        return file.size
     with file.open() as stream:
         return stream.seek(0, os.SEEK_END)
 

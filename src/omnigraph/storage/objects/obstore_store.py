@@ -115,6 +115,10 @@ class ObstoreObjects:
         self._bucket_seen = True
         return True
 
+    def size(self, path: str) -> int:
+        with self._translated("look up", path, writing=False):
+            return int(obstore.head(self._reader, self._key(path))["size"])
+
     def list(self, prefix: str = "") -> builtins.list[ObjectInfo]:
         key = self._key(prefix) if prefix else self._prefix
         cut = len(self._prefix) + 1 if self._prefix else 0

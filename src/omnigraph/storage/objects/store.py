@@ -74,6 +74,9 @@ class ObjectStore(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
+    def size(self, path: str) -> int:
+        """The size of an object in bytes; raise :class:`ObjectNotFound` if there is none."""
+
     def list(self, prefix: str = "") -> builtins.list[ObjectInfo]:
         """Every object below ``prefix`` (whole path segments), sorted by path."""
 
