@@ -11,8 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from omnigraph.model.cores import cores
 from omnigraph.bulk.scratch import Scratch
+from omnigraph.model.cores import cores
 
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
