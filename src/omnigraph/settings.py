@@ -293,6 +293,23 @@ class SparkSettings:
         "auto",
         ("auto", "off"),
     )
+    conf: str | None = _text(
+        "Spark configuration of sessions that are started here, as `name=value; name=value`; it "
+        "stands over `spark-defaults.conf`, which stands over what Omnigraph sets",
+        "OMNIGRAPH_SPARK_CONF",
+    )
+    conf_dir: str | None = _text(
+        "the directory of `spark-defaults.conf`",
+        "SPARK_CONF_DIR",
+        shown="`conf` in the installation of Spark",
+    )
+    home: str | None = _text(
+        "the installation of Spark", "SPARK_HOME", shown="that of the package `pyspark`"
+    )
+    package: str | None = _text(
+        "an archive of `omnigraph spark package`, which the executors of a cluster get",
+        "OMNIGRAPH_SPARK_PACKAGE",
+    )
     stall_s: float = _seconds(
         "seconds without progress after which a Spark job is cancelled",
         "OMNIGRAPH_SPARK_STALL_SECONDS",

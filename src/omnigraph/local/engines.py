@@ -57,7 +57,7 @@ def open_load(
         return LocalLoad(spec, start, blobs)
     tasks: Tasks
     if choice.engine == "spark":
-        tasks = engine_choice.start_tasks(settings, progress)
+        tasks = engine_choice.start_tasks(start.repository, progress)
     else:
         tasks = ThreadTasks(engine_choice.job_progress(progress))
     opened = partial(BulkLoad, spec, start, blobs, tasks, for_new_branch=for_new_branch)

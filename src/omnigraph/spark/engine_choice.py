@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from omnigraph.bulk.estimate import EngineChoice, cheapest_engine, input_bytes
+from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.load.dataframes import has_frames
 from omnigraph.bulk.tasks import JobProgress
 from omnigraph.catalog.repository import Repository
@@ -52,7 +53,7 @@ def merge_engine(repository: Repository, engine: str | None) -> ChooseEngine:
     def choose(touched: int) -> MergeEngine:
         large = touched > AUTO_MERGE_ROWS_MIN and is_available()
         if named == "spark" or (named == "auto" and large):
-            return SparkMerge(repository, start_tasks(repository.settings))
+            return SparkMerge(repository, start_tasks(repository))
         return LocalMerge()
 
     return choose
@@ -67,10 +68,16 @@ def _known(engine: str) -> str:
 
 
 def start_tasks(
-    settings: Settings, progress: Callable[[Progress], None] | None = None
+    repository: Repository, progress: Callable[[Progress], None] | None = None
 ) -> SparkTasks:
-    """Tasks on the session of this process, which is started if there is none."""
-    return SparkTasks(session(settings=settings), settings.spark.stall_s, job_progress(progress))
+    """Tasks on the session of this process, which is started if there is none.
+
+    The executors of a cluster are checked first.
+    """
+    settings = repository.settings
+    tasks = SparkTasks(session(settings=settings), settings.spark.stall_s, job_progress(progress))
+    tasks.check_executors(GraphStorage.of(repository))
+    return tasks
 
 
 def job_progress(

@@ -89,7 +89,7 @@ def index_builder(repository: Repository, engine: str) -> Build:
         graph = GraphStorage.of(repository)
         groups = fragment_groups(table, DRIVER_ROWS_MAX, fragment_ids)
         specs = [IndexTask(graph, table.ref, spec, group) for group in groups]
-        tasks = engine_choice.start_tasks(repository.settings)
+        tasks = engine_choice.start_tasks(repository)
         return join_parts(table, tasks.run("building indexes", build_index_part, specs))
 
     return build
@@ -110,7 +110,7 @@ def column_filler(repository: Repository, engine: str) -> Fill:
         graph = GraphStorage.of(repository)
         groups = fragment_groups(table, DRIVER_ROWS_MAX)
         specs = [FillTask(graph, table.ref, tuple(changes), group) for group in groups]
-        tasks = engine_choice.start_tasks(repository.settings)
+        tasks = engine_choice.start_tasks(repository)
         parts = tasks.run("filling columns", fill_columns, specs)
         fragments = tuple(fragment for part in parts for fragment in part.fragments)
         return FilledColumns(fragments, parts[0].columns)
@@ -134,9 +134,7 @@ def rewriter(repository: Repository, engine: str) -> Rewrite:
             return rewrite_pieces(table)
         graph = GraphStorage.of(repository)
         specs = [RewriteTask(graph, table.ref, work) for work in plan_pieces(table)]
-        return engine_choice.start_tasks(repository.settings).run(
-            "compacting files", rewrite_files, specs
-        )
+        return engine_choice.start_tasks(repository).run("compacting files", rewrite_files, specs)
 
     return rewrite
 

@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from omnigraph.bulk.graph_storage import GraphStorage
 from omnigraph.bulk.scratch import Scratch
 from omnigraph.bulk.tasks import JobProgress, Result, Spec
 from omnigraph.errors import OmnigraphError, SparkFailure, SparkStalled
 from omnigraph.model.ids import new_ulid
-from omnigraph.spark.session.spark_session import is_connect, parallelism
+from omnigraph.spark.session.preflight import (
+    TASKS_MAX,
+    probe_executors,
+    read_graph,
+    require_packages,
+    require_storage,
+)
+from omnigraph.spark.session.spark_session import is_connect, parallelism, runs_here
 from omnigraph.spark.task_specs import (
     InlineSpecs,
     StoredSpecs,
@@ -34,6 +42,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 POLL_S: Final = 0.1
+
+_checked: set[tuple[str, str]] = set()
+"""Applications and graphs whose executors were checked."""
+
 RESULT_SCHEMA: Final = "task long, result binary"
 
 
@@ -77,6 +89,25 @@ class SparkTasks:
         frame = self.spark.range(0, len(specs), 1, len(specs))
         packed = pack(function, specs, self._scratch)
         return self._collect(name, frame.mapInArrow(_each(packed, self._scratch), RESULT_SCHEMA))
+
+    def check_executors(self, graph: GraphStorage) -> None:
+        """Raise ``SparkUnavailable`` unless the executors can work on this graph; checked once per
+        session and graph. Executors of this machine are not asked, nor those of a server."""
+        if is_connect(self.spark) or runs_here(self.spark):
+            return
+        context = self.spark.sparkContext
+        known = (context.applicationId, graph.uri)
+        if known in _checked:
+            return
+        with self._watched("checking the executors"):
+            found = probe_executors(context, self.parallelism)
+        require_packages(found)
+        count = min(self.parallelism, TASKS_MAX)
+        require_storage(
+            graph,
+            self.run("checking the executors", partial(read_graph, graph), range(max(count, 2))),
+        )
+        _checked.add(known)
 
     def map_partitions(
         self,
@@ -143,14 +174,26 @@ class SparkTasks:
             watch.stop()
 
 
+_JOB_PROPERTIES: Final = (
+    "spark.jobGroup.id",
+    "spark.job.description",
+    "spark.job.interruptOnCancel",
+)
+
+
 class _JobWatch:
-    """Progress and cancellation of the jobs of this thread, in a session of this process."""
+    """Progress and cancellation of the jobs of this thread, in a session of this process.
+
+    The caller's own job group and description are restored in the end.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
         self._group = f"omnigraph-{new_ulid()}"
+        self._before: dict[str, Any] = {}
 
     def start(self, name: str) -> None:
+        self._before = {key: self._context.getLocalProperty(key) for key in _JOB_PROPERTIES}
         self._context.setJobGroup(self._group, f"omnigraph: {name}")
 
     def state(self) -> tuple[int, int, int]:
@@ -171,7 +214,8 @@ class _JobWatch:
         self._context.cancelJobGroup(self._group)
 
     def stop(self) -> None:
-        self._context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        for key, value in self._before.items():
+            self._context.setLocalProperty(key, value)
 
 
 class _ConnectWatch:

@@ -1,7 +1,8 @@
-"""``omnigraph spark``: the warm Spark server of this machine."""
+"""``omnigraph spark``: the warm Spark server of this machine, and the package for executors."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from omnigraph.cli.addressing import local_verb
 from omnigraph.cli.commands import Invocation, command, group
 from omnigraph.cli.output import CommandResult
 from omnigraph.spark.session import warm_server as server
+from omnigraph.spark.session.package import build_package
 
 app = group("Keep Spark running, so that bulk commands start at once.")
 
@@ -48,3 +50,17 @@ def status(call: Invocation) -> CommandResult:
     minutes = f"{shown['uptime_seconds'] / 60:.1f} min, ends after {found.idle_s / 60:g} idle"
     line = f"running: process {found.owner.pid}, port {found.port}, for {minutes}"
     return CommandResult(shown, [line])
+
+
+@command(app, local_verb("spark package"))
+def package(
+    call: Invocation,
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The archive to write: a .zip file."),
+    ],
+) -> CommandResult:
+    """Write the archive of Omnigraph that executors without it are sent."""
+    files = build_package(target)
+    line = f"{target}: {files} files; set OMNIGRAPH_SPARK_PACKAGE={target}"
+    return CommandResult({"package": str(target), "files": files}, [line])

@@ -12,11 +12,12 @@ import atexit
 import contextlib
 import logging
 import os
+import signal
 import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,8 @@ from omnigraph.settings import Settings
 from omnigraph.spark.session import warm_server as server
 from omnigraph.spark.session.installed import is_available, require_pyspark
 from omnigraph.spark.session.java import find_java_home
-from omnigraph.spark.session.process_environment import executor_environment, prepare_for_java
+from omnigraph.spark.session.process_environment import prepare_for_java
+from omnigraph.spark.session.spark_conf import session_conf, user_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,15 +37,6 @@ if TYPE_CHECKING:
 TASK_FAILURES_MAX: Final = 4
 """Part of the local master URL: Spark ignores spark.task.maxFailures in local mode."""
 
-MEMORY_SHARE: Final = 4
-MEMORY_MB: Final = (1_024, 8_192)
-"""Java heap: a quarter of the machine's memory, within these bounds; a load needs little of it."""
-
-JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:GCTimeRatio=9"
-"""The fastest collector for these jobs, set to collect before growing the heap: otherwise Java
-keeps gigabytes after the first large job and is hardly faster."""
-
-SHUFFLE_PARTITIONS_PER_CORE: Final = 4
 
 START_S: Final = 20.0
 """Seconds until a new session runs its first task: Java, the session, imports of the workers."""
@@ -56,6 +49,7 @@ CLUSTER_CORES: Final = 16
 
 _lock = threading.Lock()
 _own: SparkSession | None = None
+_failed_logs: set[Path] = set()
 _is_warm = False  # whether _own is a session of the warm server
 
 
@@ -103,7 +97,7 @@ def at_hand(settings: Settings) -> SparkAtHand | None:
         return None
     running = _own if _own is not None and not _is_stopped(_own) else _active()
     if running is not None:
-        return SparkAtHand(parallelism(running), 0.0, not _runs_here(running))
+        return SparkAtHand(parallelism(running), 0.0, not runs_here(running))
     spark = settings.spark
     if spark.remote or (spark.master is not None and not spark.master.startswith("local")):
         return SparkAtHand(CLUSTER_CORES, CONNECT_S if spark.remote else START_S, True)
@@ -130,10 +124,11 @@ def is_on_this_machine(tasks: Any) -> bool:
     spark = getattr(tasks, "spark", None)
     if spark is None:
         return True
-    return _runs_here(spark)
+    return runs_here(spark)
 
 
-def _runs_here(spark: SparkSession) -> bool:
+def runs_here(spark: SparkSession) -> bool:
+    """Whether the executors of a session run on this machine."""
     if is_connect(spark):
         return spark is _own and _is_warm
     return (spark.sparkContext.master or "").startswith("local")
@@ -151,22 +146,35 @@ def _started(master: str | None, conf: Mapping[str, str], settings: Settings) ->
 
     if master is None and settings.spark.remote:
         return _connected(settings.spark.remote, "the Spark Connect server")
-    named = master or settings.spark.master
+    user = user_conf(settings.spark)
+    named = master or settings.spark.master or user.get("spark.master")
     if named is None and not conf:
         warm = _warm_server(settings)
         if warm is not None:
             return warm
     chosen = named or f"local[{cores()},{TASK_FAILURES_MAX}]"
-    prepare_for_java(find_java_home(settings), is_local=chosen.startswith("local"))
+    is_local = chosen.startswith("local")
+    prepare_for_java(find_java_home(settings), is_local=is_local)
     builder = SparkSession.builder.master(chosen).appName("omnigraph")
-    for name, value in {**_defaults(), **conf}.items():
+    for name, value in session_conf(user, conf, is_local=is_local, cores=cores()).items():
         builder = builder.config(name, value)
     _quieten_python()
     log = _log_file()
-    with _explained("starting Spark", log), _quiet(log):
+    with _explained("starting Spark", log), _quiet(log), _own_interrupts():
         spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.setLogLevel(user.get("spark.log.level", "ERROR"))
+    if settings.spark.package is not None and not is_local:
+        spark.sparkContext.addPyFile(_existing(settings.spark.package))
     return spark
+
+
+def _existing(package: str) -> str:
+    if not os.path.isfile(package):
+        raise SparkUnavailable(
+            f"there is no package for executors at {package}",
+            remedy="Build it: omnigraph spark package omnigraph.zip.",
+        )
+    return package
 
 
 def _connected(url: str, what: str) -> SparkSession:
@@ -189,33 +197,33 @@ def _warm_server(settings: Settings) -> SparkSession | None:
 
 
 def _quieten_python() -> None:
-    """Silence PySpark's warnings about the pandas version, and its JSON log of failed queries.
+    """Silence PySpark's warnings about the pandas version, its JSON log of failed queries, and the
+    tracebacks of calls to Java that an interrupt ends.
 
     A failure becomes one typed error.
     """
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
     warnings.filterwarnings("ignore", ".*fully support pandas", FutureWarning)
 
 
-def _defaults() -> dict[str, str]:
-    low, high = MEMORY_MB
-    memory_mb = min(max(_memory_mb() // MEMORY_SHARE, low), high)
-    return {
-        "spark.driver.memory": f"{memory_mb}m",
-        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-        "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.caseSensitive": "true",  # names of the schema are case-sensitive
-        "spark.sql.shuffle.partitions": str(cores() * SHUFFLE_PARTITIONS_PER_CORE),
-        **{f"spark.executorEnv.{name}": value for name, value in executor_environment().items()},
-    }
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Some records of the gateway to Java go to the root logger."""
+    return "py4j" not in record.pathname
 
 
-def _memory_mb() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+@contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep the handler of interrupts: that of PySpark calls Java in the middle of a call to Java.
+
+    A job is cancelled by whoever waits for it.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if in_main else None
+    yield
+    if in_main and handler is not None:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _is_stopped(spark: Any) -> bool:
@@ -225,12 +233,17 @@ def _is_stopped(spark: Any) -> bool:
 
 
 def _log_file() -> Path:
-    """A log file for the output of Java, removed when this process ends."""
+    """A log file for the output of Java, removed when this process ends, unless Spark failed."""
     handle, name = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     os.close(handle)
     path = Path(name)
-    atexit.register(lambda: path.unlink(missing_ok=True))
+    atexit.register(_remove_log, path)
     return path
+
+
+def _remove_log(path: Path) -> None:
+    if path not in _failed_logs:
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -258,9 +271,23 @@ def _explained(doing: str, log: Path | None) -> Iterator[None]:
     except Exception as problem:  # whatever PySpark, its gateway or gRPC raise
         said = str(problem).strip().splitlines()
         lines = log.read_text(errors="replace").splitlines() if log is not None else []
-        clues = [line.strip() for line in lines if "rror" in line or "xception" in line]
-        why = (clues or said or [type(problem).__name__])[0][:300]
+        why = (cause_of_failure(lines) or (said or [type(problem).__name__])[0])[:300]
+        kept = ""
+        if log is not None:
+            _failed_logs.add(log)
+            kept = f" (Java's log: {log})"
         raise SparkUnavailable(
-            f"{doing} failed: {why}",
+            f"{doing} failed: {why}{kept}",
             remedy="Check the Java installation (JAVA_HOME), the master's address and the memory.",
+            details={"log": str(log)} if log is not None else None,
         ) from problem
+
+
+def cause_of_failure(lines: Sequence[str]) -> str | None:
+    """The line of Java's log that says why Spark did not start."""
+    found = [line.strip() for line in lines if "Ignoring" not in line]
+    for marks in (("Giving up", "Could not", "cannot"), ("Caused by:",), ("Exception",), ("rror",)):
+        chosen = [line for line in found if any(mark in line for mark in marks)]
+        if chosen:
+            return chosen[0].removeprefix("Caused by:").strip()
+    return None
