@@ -13,7 +13,8 @@ import pytest
 from tests.docs.generate import DOCS
 from tests.support.original_graphs import unpacked
 
-ELSEWHERE = {"spark", "serving"}  # run by tests/spark/test_guide.py and tests/server/test_guide.py
+ELSEWHERE = {"mcp", "serving", "spark"}
+"""Run by tests/mcp, tests/server/test_guide.py and tests/spark/test_guide.py."""
 GUIDES = [path for path in sorted((DOCS / "guides").glob("*.md")) if path.stem not in ELSEWHERE]
 FILES = {"pg": "people.pg", "json": "people.jsonl", "gq": "people.gq"}
 _BLOCK = re.compile(r'^```(\w*)(?: title="([\w./-]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
