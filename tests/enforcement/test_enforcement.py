@@ -13,7 +13,7 @@ from tests.graphs import PEOPLE, files_below, people_graph
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import Forbidden, InvalidInput
+from omnigraph.errors import Forbidden, InvalidInput, NotAvailable
 from omnigraph.graph import backend as interface
 from omnigraph.model.requests import (
     AnalysisRequest,
@@ -83,6 +83,7 @@ DECISIONS = MergeDecisions()
 CHANGES = ChangeFilter()
 CALLS: dict[str, Callable[[Any], Any]] = {
     "reads.query": lambda b: b.query(READ, None, None, MAIN, None),
+    "reads.prepare": lambda b: b.prepare(READ, None, MAIN, None),
     "reads.explain": lambda b: b.explain(READ, None, MAIN, None),
     "reads.snapshot": lambda b: b.snapshot(StateRef(at="v1")),
     "reads.schema": lambda b: b.schema(MAIN),
@@ -277,3 +278,8 @@ def test_a_policy_that_is_wrong_opens_nothing(where: Path) -> None:
     (where / "team.policy.yaml").write_text("version: 1\nrule: []\n")
     with pytest.raises(InvalidInput, match="rule: unknown key"):
         as_actor(where, "ana")
+
+
+def test_a_query_is_not_prepared_where_rules_name_types(where: Path) -> None:
+    with pytest.raises(NotAvailable, match="rules about types"):
+        as_actor(where, "bot").prepare(READ)

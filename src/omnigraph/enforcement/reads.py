@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.enforcement.guard import AccessGuard
 from omnigraph.engine.tables.access import type_use
+from omnigraph.errors import NotAvailable
 from omnigraph.lang.query import ReadPlan, compile_query
 from omnigraph.model.requests import ChangeFilter, StateRef
 from omnigraph.policy.access import AccessScope, PolicyAction
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from omnigraph.catalog.snapshot import SnapshotPins
     from omnigraph.engine.engine import ReadOptions
     from omnigraph.engine.plan.explain import Explanation
+    from omnigraph.engine.prepared_query import PreparedQuery
     from omnigraph.engine.result import Result
     from omnigraph.lang.query.parameters import Parameters
     from omnigraph.lang.schema import AcceptedSchema
@@ -40,6 +42,18 @@ class GovernedReads:
     ) -> Result:
         fixed = self._for_query(text, name, state)
         return self._inner.query(text, name, params, fixed, options)
+
+    def prepare(
+        self, text: str, name: str | None, state: StateRef, options: ReadOptions | None
+    ) -> PreparedQuery:
+        """Rules about branches are checked now; rules about types would need a check per run."""
+        fixed = self._guard.state(PolicyAction.READ, state)
+        if self._guard.evaluator.bundle.has_type_rules:
+            raise NotAvailable(
+                "a query cannot be prepared under a policy with rules about types",
+                remedy="Use `query`: it checks the types of the state that it reads.",
+            )
+        return self._inner.prepare(text, name, fixed, options)
 
     def explain(
         self, text: str, name: str | None, state: StateRef, options: ReadOptions | None
