@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from tests.cluster.folders import CONFIG, PEOPLE, cluster_folder
 import omnigraph
 from omnigraph.cli.main import run
 from omnigraph.cluster.commands import Cluster
+from omnigraph.cluster.diagnostics import Findings
+from omnigraph.cluster.graphs import ClusterGraphs
+from omnigraph.cluster.ledger import read_ledger, write_ledger
 from omnigraph.errors import GraphNotFound, InvalidInput
 from omnigraph.settings import Settings
 from omnigraph.storage import failpoints
@@ -125,6 +129,32 @@ def test_a_removed_graph_is_kept_until_it_is_approved(folder: Path) -> None:
         omnigraph.open(folder / "graphs/places.omni")
     approval = folder / f"__cluster/approvals/{approved['approval_id']}.json"
     assert "consumed_at" in json.loads(approval.read_text())
+
+
+def test_a_deletion_is_not_recorded_over_another_command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without locks, the other command wins the ledger, and the next one records the deletion."""
+    found = applied(folder)
+    remove_places(folder)
+    approved = found.approve("graph.places", "bo")
+    delete = ClusterGraphs.delete
+
+    def overtaken(graphs: ClusterGraphs, id: str) -> None:
+        delete(graphs, id)
+        ledger = read_ledger(graphs.store, Findings())
+        assert ledger is not None
+        revision = ledger.revision + 1
+        assert write_ledger(graphs.store, replace(ledger, revision=revision), Findings())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterGraphs, "delete", overtaken)
+        body = found.apply("ana")
+    assert "state_cas_mismatch" in codes(body)
+    approval = folder / f"__cluster/approvals/{approved['approval_id']}.json"
+    assert "consumed_at" not in json.loads(approval.read_text())
+    assert found.apply("ana")["converged"]
+    assert "graph.places" not in found.status()["resource_digests"]
 
 
 def test_an_approval_is_for_one_state_only(folder: Path) -> None:

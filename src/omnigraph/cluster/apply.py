@@ -118,10 +118,10 @@ def apply_plan(
     after = replace(after, config_digest=desired.digest if complete else ledger.config_digest)
     written = False
     if _differs(after, ledger):
-        after = replace(after, revision=ledger.revision + 1)
-        written = write_ledger(graphs.store, after, findings)
-        if not written:
+        stored = _write_next(run, after)
+        if stored is None:
             return ApplyOutcome(ledger, changes, False, False)
+        after, written = stored, True
     for operation_id in run.intents:
         remove_intent(graphs.store, operation_id, findings)
     for change in deletions:
@@ -131,7 +131,8 @@ def apply_plan(
     if deletions and all(change.disposition != "blocked" for change in changes):
         complete = all(change.disposition not in ("deferred",) for change in changes)
         if complete and findings.ok and not run.blocked:
-            after = _written_again(run, replace(after, config_digest=desired.digest))
+            stored = _write_next(run, replace(after, config_digest=desired.digest))
+            complete, after = stored is not None, stored or after
     return ApplyOutcome(after, changes, complete and findings.ok, written)
 
 
@@ -224,18 +225,19 @@ def _delete(run: _Run, change: ResourceChange, ledger: Ledger) -> tuple[Resource
         run.graphs.delete(id)
     except OmnigraphError as error:
         return run.fail(change, "graph_delete_failed", error.message), ledger
-    after = _written_again(run, without_graph(ledger, id))
+    after = _write_next(run, without_graph(ledger, id))
+    if after is None:  # the intent stays: the next command finishes the deletion
+        run.blocked.add(id)
+        return replace(change, disposition="blocked", reason="the ledger was not written"), ledger
     write_approval(run.graphs.store, consumed(valid[0], intent.operation_id))
     remove_intent(run.graphs.store, intent.operation_id, run.findings)
     return replace(change, disposition="applied"), after
 
 
-def _written_again(run: _Run, ledger: Ledger) -> Ledger:
-    """Write the ledger once more, over what this command wrote or read before."""
-    _, tag = run.graphs.store.objects.get_tagged("__cluster/state.json")
-    changed = replace(ledger, revision=ledger.revision + 1, tag=tag)
-    write_ledger(run.graphs.store, changed, run.findings)
-    return changed
+def _write_next(run: _Run, ledger: Ledger) -> Ledger | None:
+    """Write the next revision over the one that this command read or wrote last."""
+    following = replace(ledger, revision=ledger.revision + 1)
+    return write_ledger(run.graphs.store, following, run.findings)
 
 
 def _differs(after: Ledger, before: Ledger) -> bool:

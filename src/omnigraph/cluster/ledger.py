@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -137,20 +137,33 @@ def read_ledger(store: ClusterStore, findings: Findings) -> Ledger | None:
         return None
 
 
-def write_ledger(store: ClusterStore, ledger: Ledger, findings: Findings) -> bool:
-    """Replace the ledger that was read by this one, unless another command was faster."""
+def write_ledger(store: ClusterStore, ledger: Ledger, findings: Findings) -> Ledger | None:
+    """Replace the ledger that was read by this one.
+
+    Returns it with the tag that it has now. None, with a finding, if another command was faster or
+    if it could not be written.
+    """
+    content = ledger.content()
     hit("cluster.before_state")
     try:
         if ledger.tag is None:
-            store.objects.put_if_absent(STATE, ledger.content())
+            store.objects.put_if_absent(STATE, content)
         else:
-            store.objects.replace(STATE, ledger.content(), ledger.tag)
+            store.objects.replace(STATE, content, ledger.tag)
+        stored, tag = store.objects.get_tagged(STATE)
     except (ObjectChanged, ObjectExists):
-        message = "another command changed the ledger meanwhile; run the command again"
-        findings.add("state_cas_mismatch", STATE, message)
-        return False
+        _report_overtaken(findings)
+        return None
     except OmnigraphError as error:
         findings.add("state_write_error", STATE, error.message)
-        return False
+        return None
+    if stored != content:
+        _report_overtaken(findings)
+        return None
     hit("cluster.after_state")
-    return True
+    return replace(ledger, tag=tag, cas=f"sha256:{hashlib.sha256(content).hexdigest()}")
+
+
+def _report_overtaken(findings: Findings) -> None:
+    message = "another command changed the ledger meanwhile; run the command again"
+    findings.add("state_cas_mismatch", STATE, message)
