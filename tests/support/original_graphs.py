@@ -154,6 +154,30 @@ def pinned(graph: Graph, branch: str) -> list[tuple[Any, ...]]:
     )
 
 
+def by_id(entities: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Exported entities by id."""
+    return {entity["data"]["id"]: entity for entity in entities}
+
+
+def exported_form(kind: Any, row: dict[str, Any]) -> dict[str, Any]:
+    """A stored row as ``exported`` has it."""
+    ends = {} if kind.kind == "node" else {"from": row["src"], "to": row["dst"]}
+    word = "type" if kind.kind == "node" else "edge"
+    values = {
+        name: None if row[name] is None else item.type.accept(row[name])
+        for name, item in kind.properties.items()
+    }
+    return {word: kind.name, **ends, "data": {"id": row["id"], **values}}
+
+
+def relocated(name: str, where: Path) -> Path:
+    """One of the original's graphs whose branches Lance can open by itself."""
+    where.mkdir()
+    root = unpacked(name, where)
+    relocate(open_objects(parse_location(root), StorageSettings()))
+    return root
+
+
 def stored_rows(root: Path, branch: str, version: int) -> dict[str, list[dict[str, Any]]]:
     """The rows of every table at a manifest version, read with Lance alone."""
     manifest = lance.dataset(_dataset(root / "__manifest", branch))
@@ -166,11 +190,22 @@ def stored_rows(root: Path, branch: str, version: int) -> dict[str, list[dict[st
             known = newest.get(row["table_key"])
             if known is None or known["table_version"] < row["table_version"]:
                 newest[row["table_key"]] = row
-    assert all(row["table_branch"] is None for row in newest.values()), "main has no forks"
     return {
-        key: lance.dataset(root / paths[key], version=row["table_version"]).to_table().to_pylist()
+        key: _rows(
+            lance.dataset(
+                _dataset(root / paths[key], row["table_branch"] or "main"),
+                version=row["table_version"],
+            ).to_table()
+        )
         for key, row in newest.items()
     }
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows with dates and instants as the numbers that are stored: Python would cut instants."""
+    numbers = {pa.date32(): pa.int32(), pa.date64(): pa.int64()}
+    fields = [pa.field(f.name, numbers.get(f.type, f.type)) for f in table.schema]
+    return table.cast(pa.schema(fields)).to_pylist()
 
 
 def _dataset(table: Path, branch: str) -> str:

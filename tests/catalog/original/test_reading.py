@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 from tests.graphs import files_below
 from tests.support.original_graphs import (
-    NAMES,
     TOLD,
     Told,
     aged,
+    by_id,
     exported,
+    exported_form,
     lineage,
     parsed,
     pinned,
+    relocated,
     stored_rows,
     unpacked,
 )
@@ -47,23 +49,27 @@ def test_commits_and_snapshots_are_those_that_the_original_lists(
     assert pinned(graph, told.branch) == told.snapshot
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("told", TOLD, ids=lambda t: f"{t.name}-{t.branch}")
 def test_the_state_at_every_commit_is_what_its_table_versions_hold(
-    name: str, tmp_path: Path
+    told: Told, tmp_path: Path
 ) -> None:
-    graph = opened(name, tmp_path)
-    for commit in graph.history.commits():
+    graph = opened(told.name, tmp_path)
+    beside = relocated(told.name, tmp_path / "beside")
+    for commit in graph.history.commits(told.branch):
         version = commit.manifest_version
         assert version is not None
-        stored = stored_rows(Path(graph.uri), "main", version)
+        branch = commit.branch or "main"
+        stored = stored_rows(beside, branch, version)
         schema = graph.schema(at=commit.commit_id)
-        assert {t.key for t in schema.types()} == stored.keys()
-        shown = [e["data"]["id"] for e in exported(graph, at=commit.commit_id)]
-        assert sorted(shown) == sorted(row["id"] for rows in stored.values() for row in rows)
-        at_version = graph.snapshot(version=version)
+        assert {kind.key for kind in schema.types()} == stored.keys()
+        shown = exported(graph, at=commit.commit_id)
+        assert by_id(shown) == {
+            row["id"]: exported_form(kind, row)
+            for kind in schema.types()
+            for row in stored[kind.key]
+        }
+        at_version = graph.snapshot(branch, version=version)
         for kind in schema.types():
-            columns = {column.name for column in kind.columns()}
-            assert all(row.keys() == columns for row in stored[kind.key])
             assert at_version.pins[kind.key].rows == len(stored[kind.key])
 
 

@@ -17,12 +17,15 @@ from tests.support.original_graphs import (
     TOLD,
     Told,
     aged,
+    by_id,
     change_record,
     exported,
+    exported_form,
     lineage,
     move_tables,
     parsed,
     record_path,
+    relocated,
     stored_rows,
     unpacked,
 )
@@ -59,17 +62,22 @@ def test_branches_commits_and_every_old_state_stay(name: str, tmp_path: Path) ->
     assert {p: now[p] for p in kept} == kept
 
 
-def test_time_travel_equals_what_the_table_versions_hold(tmp_path: Path) -> None:
-    root = unpacked("museum", tmp_path)
-    stored = {
-        commit[0]: stored_rows(root, "main", commit[-1])
-        for commit in Told("museum", "main").commits
-    }
+@pytest.mark.parametrize("told", TOLD[:3], ids=lambda t: f"{t.name}-{t.branch}")
+def test_time_travel_equals_what_the_table_versions_hold(told: Told, tmp_path: Path) -> None:
+    beside = relocated(told.name, tmp_path / "beside")
+    root = unpacked(told.name, tmp_path)
+    omnigraph.open(root, read_only=True).maintenance.clone(tmp_path / "copy")
     omnigraph.upgrade(root, apply=True)
-    graph = omnigraph.open(root)
-    for commit_id, tables in stored.items():
-        shown = sorted(e["data"]["id"] for e in exported(graph, at=commit_id))
-        assert shown == sorted(row["id"] for rows in tables.values() for row in rows)
+    graphs = omnigraph.open(root), omnigraph.open(tmp_path / "copy")
+    for commit_id, *_, branch, version in told.commits:
+        stored = stored_rows(beside, branch, version)
+        for graph in graphs:
+            schema = graph.schema(at=commit_id)
+            assert by_id(exported(graph, at=commit_id)) == {
+                row["id"]: exported_form(schema.type(key), row)
+                for key, rows in stored.items()
+                for row in rows
+            }
 
 
 def test_looking_changes_nothing(tmp_path: Path) -> None:
@@ -251,10 +259,21 @@ def test_a_program_that_still_writes_is_noticed(
     root = unpacked("museum", tmp_path)
     monkeypatch.setenv("OMNIGRAPH_UPGRADE_WATCH_SECONDS", "30")
     record = root / "__recovery" / "01M7KN8FK6AD3JP2K0N0THBK96.json"
-    timer = threading.Timer(0.3, lambda: record.write_text("{}"))
-    timer.start()
-    with pytest.raises(Contention, match="another program is writing"):
-        omnigraph.upgrade(root, apply=True)
-    timer.join()
+    noticed = threading.Event()
+
+    def write_on() -> None:
+        number = 0
+        while not noticed.wait(0.2):
+            number += 1
+            record.write_text("{" + " " * number + "}")
+
+    writer = threading.Thread(target=write_on)
+    writer.start()
+    try:
+        with pytest.raises(Contention, match="another program is writing"):
+            omnigraph.upgrade(root, apply=True)
+    finally:
+        noticed.set()
+        writer.join()
     record.unlink()
     assert omnigraph.upgrade(root).needed
