@@ -34,6 +34,10 @@ from tests.support.original_graphs import (
 import omnigraph
 from omnigraph.errors import Contention, CorruptData
 from omnigraph.maintenance.original.layout_writer import AUDIT_SCHEMA
+from omnigraph.maintenance.original.watch import signs_of_writers
+from omnigraph.settings import StorageSettings
+from omnigraph.storage.locations import parse_location
+from omnigraph.storage.objects.obstore_store import open_objects
 
 AFTER = Told("pending", "main", ".after-recovery")
 Moved = Callable[[Path], Any]
@@ -254,16 +258,26 @@ def test_a_record_that_cannot_be_read_stops_the_conversion(tmp_path: Path) -> No
         assert files_below(root) == before
 
 
+def test_a_changed_schema_file_is_a_sign_of_a_writer(tmp_path: Path) -> None:
+    root = unpacked("museum", tmp_path)
+    objects = open_objects(parse_location(root), StorageSettings())
+    before = signs_of_writers(objects)
+    assert signs_of_writers(objects) == before
+    schema = root / "_schema.pg"
+    schema.write_text(schema.read_text() + "\n")
+    assert signs_of_writers(objects) != before
+
+
 def test_a_program_that_still_writes_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = unpacked("museum", tmp_path)
+    root = unpacked("pending", tmp_path)
     monkeypatch.setenv("OMNIGRAPH_UPGRADE_WATCH_SECONDS", "30")
     noticed = threading.Event()
 
     def write_on() -> None:
         while not noticed.wait(0.2):
-            os.utime(root / "_schema.pg")
+            os.utime(record_path(root))
 
     writer = threading.Thread(target=write_on)
     writer.start()

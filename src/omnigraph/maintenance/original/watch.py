@@ -6,30 +6,36 @@ one of the two changes while a writer is at work. Nothing is compared with a clo
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import suppress
 from typing import Final
 
 from omnigraph.catalog.original.layout import CONVERTED_PREFIX, SCHEMA_FILES
 from omnigraph.catalog.rows import MANIFEST_PATH
-from omnigraph.errors import Contention
+from omnigraph.errors import Contention, ObjectNotFound
 from omnigraph.model.retry import poll_policy, wait_until
 from omnigraph.storage.objects.store import ObjectStore
 from omnigraph.storage.paths import RECOVERY_PREFIX
 
 POLL_S: Final = 0.5
 Signs = frozenset[tuple[str, int, str]]
-"""Records, schema files and versions of manifests, with sizes and times."""
+"""Records and versions of manifests with sizes and times; schema files with their digests."""
 
 
 def signs_of_writers(objects: ObjectStore) -> Signs:
     """What changes when a program of the original writes."""
     listed = [*objects.list(RECOVERY_PREFIX), *objects.list(MANIFEST_PATH)]
-    listed += [info for name in SCHEMA_FILES for info in objects.list(name)]
-    return frozenset(
+    signs = {
         (info.path, info.size, str(info.modified))
         for info in listed
         if not info.path.startswith(MANIFEST_PATH)
         or ("/_versions/" in info.path and CONVERTED_PREFIX not in info.path)
-    )
+    }
+    for name in SCHEMA_FILES:
+        with suppress(ObjectNotFound):
+            text = objects.get(name)
+            signs.add((name, len(text), hashlib.sha256(text).hexdigest()))
+    return frozenset(signs)
 
 
 def require_quiet(objects: ObjectStore, watch_s: float) -> Signs:
