@@ -103,7 +103,10 @@ def test_a_notebook_shows_a_table_with_escaped_values(tmp_path: Path) -> None:
 
 
 def test_a_profile_says_what_every_step_did(museum: Graph) -> None:
-    text = _query("match { $c: Curator  $c mentors $d  not { $d guards $_ } } return { $d.handle }")
+    text = _query(
+        "match { $c: Curator  $c mentors $d  not { $d guards $h  $h.capacity > 0 } } "
+        "return { $d.handle }"
+    )
     result = museum.query(text, options=ReadOptions(profile=True))
     steps = [(step.depth, step.rows_out, step.access) for step in result.steps]
     assert (0, 3, "adjacency") in steps

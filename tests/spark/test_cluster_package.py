@@ -88,6 +88,7 @@ def test_workers_without_the_package_get_it_from_the_archive(
         assert json.loads(out)["total_entities"] == 50, said
 
 
+@pytest.mark.crash
 def test_an_interrupted_load_ends_quietly_and_leaves_nothing(place: Path) -> None:
     flag = place / "flag"
     load = _load(place, OMNIGRAPH_FAILPOINTS=f"task.before_files=pause:{flag}")
@@ -98,7 +99,7 @@ def test_an_interrupted_load_ends_quietly_and_leaves_nothing(place: Path) -> Non
         sleep(0.05)
     load.send_signal(signal.SIGINT)
     _, said = load.communicate(timeout=WAIT_S_MAX)
-    assert load.returncode == 130
+    assert load.returncode == 130, said
     assert "py4j" not in said
     assert "Traceback" not in said
     assert not list((place / "g" / "_staging").rglob("*.json"))

@@ -33,7 +33,20 @@ for owner, names in ((os, ("fork", "getuid", "geteuid", "killpg", "setsid", "O_C
         if hasattr(owner, name):
             delattr(owner, name)
 """
-OTHERS = ("asyncio", "lance", "multiprocessing.pool", "obstore", "pyarrow.compute", "subprocess")
+OTHERS = (
+    "asyncio",
+    "lance",
+    "mcp.server.mcpserver",
+    "multiprocessing.pool",
+    "obstore",
+    "prometheus_client.multiprocess",
+    "pyarrow.compute",
+    "subprocess",
+    "uvicorn",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.supervisors",
+    "uvloop",
+)
 
 
 def run_without_posix(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:

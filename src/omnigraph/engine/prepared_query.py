@@ -9,6 +9,7 @@ from omnigraph.engine.result import Result
 from omnigraph.engine.tables.access import SnapshotTables, TypeUse
 from omnigraph.lang.query.parameters import Parameters
 from omnigraph.lang.query.plan.logical import ReadPlan
+from omnigraph.model import arguments
 
 if TYPE_CHECKING:
     from omnigraph.engine.engine import ReadOptions
@@ -91,6 +92,7 @@ class PreparedQuery:
 
     def compiled(self, tables: SnapshotTables) -> PreparedRead:
         """The compiled form for a snapshot."""
+        arguments.instance("tables", tables, SnapshotTables)
         known = self._compiled
         if known is None or known[0] is not tables:
             found = self._runner.prepare(self.text, self.name, tables, self.options.file)

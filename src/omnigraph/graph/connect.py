@@ -152,7 +152,8 @@ def upgrade(
         FormatUnsupported: The graph is too new or too old.
 
     Example:
-        >>> omnigraph.upgrade(graph.uri).needed
+        >>> fresh = omnigraph.init("fresh", "node City { name: String @key }")
+        >>> omnigraph.upgrade(fresh.uri).needed
         False
     """
     from omnigraph.local.backend import LocalBackend

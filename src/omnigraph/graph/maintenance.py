@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.errors import InvalidInput
 from omnigraph.model import arguments
 
 if TYPE_CHECKING:
@@ -203,6 +204,11 @@ class Maintenance:
             >>> graph.maintenance.tend(loaded)
             []
         """
+        if not hasattr(result, "rows_written"):
+            raise InvalidInput(
+                f"`result` must be what a load returned, not {type(result).__name__}",
+                remedy="Pass the result of `graph.load`.",
+            )
         return self._backend.tend(result.branch, result.rows_written)
 
     def cleanup(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +18,11 @@ from omnigraph.server.config import ServerConfig
 from omnigraph.server.logs import configure_logs
 from omnigraph.server.process_environment import shared_metrics
 from omnigraph.server.protocol import BoundedProtocol
+
+try:
+    import resource
+except ImportError:  # Windows: there is no such limit
+    resource = None  # type: ignore[assignment]
 
 BACKLOG: Final = 2_048
 KEEP_ALIVE_S: Final = 75
@@ -138,7 +141,7 @@ def _shown(listening: socket.socket) -> str:
 
 def _allow_many_files() -> None:
     """Raise the soft limit of open files: every connection is one."""
-    if sys.platform == "win32":
+    if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:

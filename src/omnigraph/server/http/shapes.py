@@ -211,6 +211,7 @@ class ExplainAnswer(Shape):
     steps: list[Json]
     graph_commit_id: str | UnsetType = UNSET
     answer: list[str] | UnsetType = UNSET
+    starts: list[Json] | UnsetType = UNSET
     row_count: int | UnsetType = UNSET
 
 
