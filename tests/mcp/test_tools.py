@@ -204,3 +204,22 @@ def test_resources_and_prompts_are_there(graph: Graph) -> None:
             assert "`work`" in asked.messages[0].content.text  # type: ignore[union-attr]
 
     run(check)
+
+
+def test_a_long_history_of_an_entity_is_paged_by_its_size(graph: Graph) -> None:
+    for age in range(5):
+        with graph.write(message="x" * 400) as w:
+            w.update("Person", "ana", {"age": age})
+
+    async def check() -> None:
+        async with in_process(graph, McpAccess(limits=AnswerLimits(bytes_max=1_000))) as tools:
+            page = await tools.call("entity_history", type="Person", id="ana")
+            assert 0 < len(page["events"]) < 6
+            seen = len(page["events"])
+            while "next_page_token" in page:
+                token = page["next_page_token"]
+                page = await tools.call("entity_history", type="Person", id="ana", page_token=token)
+                seen += len(page["events"])
+            assert seen == 6
+
+    run(check)

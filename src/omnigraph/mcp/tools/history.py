@@ -159,10 +159,13 @@ class HistoryTools:
         limits = self._session.access.limits
         history = self._session.graph(graph).history.entity(type, id, branch)
         page = history.page(min(limit or PAGE_COMMITS, limits.rows_max), page_token)
-        body: dict[str, Any] = {"events": [event.to_json() for event in page.events]}
-        if page.next_page_token is not None:
-            body["next_page_token"] = page.next_page_token
-        return body
+        events = [event.to_json() for event in page.events]
+        shown = fitting(events, limits)
+        token = page.next_page_token
+        if len(shown) < len(events):  # too large for one answer: end the page earlier
+            token = history.page(len(shown), page_token).next_page_token
+        body: dict[str, Any] = {"events": shown}
+        return body if token is None else body | {"next_page_token": token}
 
     def blame(
         self,
